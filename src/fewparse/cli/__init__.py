@@ -1,0 +1,1 @@
+"""The command `fewparse`: one small module a group of commands."""

@@ -1,0 +1,50 @@
+"""What all commands share: errors, lines from standard input, and the progress bar of a download."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fewparse.errors import FewparseError, UsageError
+from fewparse.lm.weights import Progress as Report
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def show_error(error: FewparseError, where: str = "") -> int:
+    """Print what happened and the next step; the exit code that fits."""
+    err.print(f"error: {where}", style="bold red", end="")
+    err.print(error.message, markup=False)
+    if error.hint:
+        err.print(f"  {error.hint}", style="dim", markup=False)
+    return MISUSED if isinstance(error, UsageError) else FAILED
+
+
+def input_lines() -> Iterator[tuple[int, str | UsageError]]:
+    """The numbered lines of standard input; one that is not UTF-8 is an error in its place."""
+    for number, raw in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield number, raw.rstrip(b"\r\n").decode("utf-8")
+        except UnicodeDecodeError as error:
+            yield number, UsageError(f"not UTF-8 text (byte {error.start + 1} of the line)")
+
+
+@contextmanager
+def download_progress() -> Iterator[Report]:
+    """A progress bar on standard error that appears only if something is fetched."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        tasks = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                label = {"download": "Fetching the model", "unpack": "Unpacking the model"}[stage]
+                tasks[stage] = progress.add_task(label, total=total)
+            progress.update(tasks[stage], completed=min(done, total))
+
+        yield report

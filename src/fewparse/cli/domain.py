@@ -1,0 +1,46 @@
+"""`fewparse new` and `fewparse execute`: domain folders."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fewparse.cli.console import FAILED, input_lines
+from fewparse.domains.domain import load_domain
+from fewparse.domains.scaffold import make_domain
+from fewparse.errors import FewparseError, UsageError
+from fewparse.example import answer_text
+
+
+def execute(
+    domain: Annotated[str, typer.Argument(help="A bundled domain's name, or the path of a domain folder.")],
+) -> None:
+    """Execute programs from standard input: one denotation a line, `error: ...` for one that fails."""
+    loaded = load_domain(domain)
+    if loaded.executor is None:
+        raise UsageError(
+            f"the domain {loaded.name} has no executor",
+            'Name one in its domain.toml: executor = "executor.py:execute"',
+        )
+    failed = False
+    for _, line in input_lines():
+        try:
+            if isinstance(line, FewparseError):
+                raise line
+            typer.echo(" ".join(answer_text(loaded.execute(line)).splitlines()))
+        except FewparseError as error:
+            failed = True
+            typer.echo("error: " + " ".join(error.message.splitlines()))
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="The name of the domain.")],
+    folder: Annotated[
+        Path | None, typer.Option("--in", help="Where to make it (default: a folder of that name here).")
+    ] = None,
+) -> None:
+    """Make a domain folder to start from: a small language that parses and executes as it is."""
+    made = make_domain(name, folder or Path(name))
+    typer.echo(f'Made {made}. Try it:\n  fewparse parse {made} "turn on the lamp in the kitchen"')

@@ -1,0 +1,54 @@
+"""Put the commands together, and turn every error into a message and an exit code."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+import fewparse
+from fewparse.cli import domain, models, parse
+from fewparse.cli.console import INTERRUPTED, show_error
+from fewparse.errors import FewparseError
+
+app = typer.Typer(
+    help="Turn a handful of examples and a grammar into a semantic parser.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("parse")(parse.parse)
+app.command("execute")(domain.execute)
+app.command("new")(domain.new)
+app.add_typer(models.app, name="models")
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        typer.echo(f"fewparse {fewparse.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Turn a handful of examples and a grammar into a semantic parser."""
+
+
+def run() -> None:
+    """The entry point."""
+    try:
+        app()
+    except FewparseError as error:
+        sys.exit(show_error(error))
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted\n")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has left; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

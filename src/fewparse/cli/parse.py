@@ -1,0 +1,116 @@
+"""`fewparse parse`: utterances to programs."""
+
+import json
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
+from fewparse.cli.explain import explain
+from fewparse.errors import FewparseError, UsageError
+from fewparse.example import Parse, answer_text
+from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.options import Options
+from fewparse.parser import Parser
+from fewparse.retrieve.arrange import ORDERS
+from fewparse.retrieve.retriever import RETRIEVERS
+from fewparse.search.settings import DECODERS
+
+
+def parse(
+    domain: Annotated[str, typer.Argument(help="A bundled domain's name, or the path of a domain folder.")],
+    utterance: Annotated[
+        str | None, typer.Argument(help="What to parse; left out, every line of standard input.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    show: Annotated[bool, typer.Option("--explain", help="Show examples, prompt, rounds and cuts.")] = False,
+    n_best: Annotated[int | None, typer.Option(help="How many candidates to show.", min=1)] = None,
+    decoder: Annotated[str | None, typer.Option(help=" | ".join(DECODERS))] = None,
+    width: Annotated[int | None, typer.Option(help="Beam size, or samples a hypothesis.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Of speculative samples.")] = None,
+    unconstrained: Annotated[bool, typer.Option(help="Let the model say anything.")] = False,
+    examples: Annotated[int | None, typer.Option(help="Examples in the prompt.", min=0)] = None,
+    retriever: Annotated[str | None, typer.Option(help=" | ".join(RETRIEVERS))] = None,
+    order: Annotated[str | None, typer.Option(help=" | ".join(ORDERS))] = None,
+    prompt: Annotated[str | None, typer.Option(help="A prompt template's name.")] = None,
+    target: Annotated[str | None, typer.Option(help="program | canonical")] = None,
+    model: Annotated[str, typer.Option(help="embedded | gguf:PATH")] = EMBEDDED,
+    seed: Annotated[int | None, typer.Option(help="For samples and shuffles.", min=0)] = None,
+) -> None:
+    """Parse one utterance, or every line of standard input, into a well-formed program."""
+    from fewparse.domains.domain import load_domain
+
+    if utterance is not None and not utterance.strip():
+        raise UsageError("the utterance is empty")
+    loaded = load_domain(domain)
+    options = Options.settle(
+        loaded,
+        n_best=n_best,
+        decoder=decoder,
+        width=width,
+        temperature=temperature,
+        constrained=not unconstrained,
+        examples=examples,
+        retriever=retriever,
+        order=order,
+        template=prompt,
+        target=target,
+        seed=seed,
+    )
+    with download_progress() as progress:
+        opened = open_model(model, progress)
+    parser = Parser(loaded, opened, options)
+    failed = False
+    for number, line in [(0, utterance)] if utterance is not None else lines():
+        try:
+            if isinstance(line, FewparseError):
+                raise line
+            found = parser.parse(line)
+        except FewparseError as error:
+            failed = True
+            show_error(error, where=f"line {number}: " if number else "")
+            if as_json:
+                typer.echo(
+                    json.dumps(
+                        {"utterance": None if isinstance(line, Exception) else line, "error": error.message}
+                    )
+                )
+            continue
+        failed = failed or found.output is None
+        if show and not as_json:
+            explain(found, parser)
+        show_parse(found, as_json, n_best)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def lines() -> Iterator[tuple[int, str | FewparseError]]:
+    """The utterances of standard input; empty lines between them are passed over."""
+    return ((number, line) for number, line in input_lines() if line != "")
+
+
+def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
+    """One parse, for a program or for a person."""
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
+        return
+    out.print(found.utterance, style="bold", markup=False)
+    if found.output is None:
+        out.print(f"  no parse: {found.failure}", style="red", markup=False)
+        return
+    out.print(f"  {found.output}", style="cyan", markup=False)
+    if found.target == "canonical" and found.program is not None:
+        out.print(f"  {found.program}", style="cyan", markup=False)
+    if found.answer_error is not None:
+        out.print(f"  = error: {found.answer_error}", style="red", markup=False)
+    elif found.answer is not None:
+        out.print(f"  = {answer_text(found.answer)}", style="green", markup=False)
+    if n_best is not None:
+        for rank, candidate in enumerate(found.candidates, 1):
+            out.print(f"    {rank}. {candidate.score:8.3f}  {candidate.text}", style="dim", markup=False)
+    if found.examples_dropped:
+        out.print(
+            f"  ({found.examples_dropped} examples left out: they did not fit into the model's context)",
+            style="yellow",
+        )

@@ -1,0 +1,1 @@
+"""nextTokens: which tokens keep an output well-formed."""

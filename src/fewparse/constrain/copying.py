@@ -1,0 +1,58 @@
+"""The copy option: free text must be a span of the utterance, from the start of a word to the end of one."""
+
+from fewparse.errors import ConstraintError, UnknownName
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, fresh_name, reachable_names
+
+
+def copy_spans(grammar: Grammar, names: tuple[str, ...], utterance: str) -> Grammar:
+    """Replace the rules of these names by the spans of the utterance that consist of their characters."""
+    for name in names:
+        if name not in grammar.rules:
+            raise UnknownName("rule to copy", name, grammar.rules)
+        grammar = grammar.with_rules(spans(grammar, name, utterance))
+    return grammar
+
+
+def spans(grammar: Grammar, name: str, utterance: str) -> dict[str, tuple[Production, ...]]:
+    """A rule a character: say it and go on with the next, or stop where a word ends."""
+    chars = repeated_chars(grammar, name)
+    taken = dict(grammar.rules)
+    steps: list[str] = []
+    for i in range(len(utterance)):
+        steps.append(fresh_name(f"{name}_span_{i}", taken))
+        taken[steps[-1]] = ()
+    rules: dict[str, tuple[Production, ...]] = {
+        name: tuple((Ref(steps[i]),) for i in range(len(utterance)) if starts_word(utterance, i))
+    }
+    for i, char in enumerate(utterance):
+        productions: list[Production] = []
+        if char in chars:
+            if ends_word(utterance, i):
+                productions.append((Text(char),))
+            if i + 1 < len(utterance):
+                productions.append((Text(char), Ref(steps[i + 1])))
+        rules[steps[i]] = tuple(productions)
+    return rules
+
+
+def starts_word(text: str, i: int) -> bool:
+    """Whether a word, or a mark between words, begins at this character."""
+    return not text[i].isspace() and not (i > 0 and text[i - 1].isalnum() and text[i].isalnum())
+
+
+def ends_word(text: str, i: int) -> bool:
+    """Whether a word, or a mark between words, ends with this character."""
+    return not text[i].isspace() and not (i + 1 < len(text) and text[i].isalnum() and text[i + 1].isalnum())
+
+
+def repeated_chars(grammar: Grammar, name: str) -> Chars:
+    """The characters of a rule that is one character class, repeated: the only kind that can be copied."""
+    inside = reachable_names(grammar.rules, name)
+    classes = {s for n in inside for p in grammar.rules[n] for s in p if not isinstance(s, Ref)}
+    found = next(iter(classes), None)
+    if len(classes) != 1 or not isinstance(found, Chars):
+        raise ConstraintError(
+            f"`{name}` cannot be copied: it is not one repeated character class",
+            f'Write it as one, for example {name}: /[^"]+/, with the quotes outside.',
+        )
+    return found

@@ -1,0 +1,95 @@
+"""A finite set of strings: our own byte trie crossed with the vocabulary, remembered node by node."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fewparse.constrain.state import Constraint, State
+from fewparse.errors import ConstraintError, LimitExceeded
+from fewparse.vocabulary import Mask, Vocabulary
+
+MAX_NODES = 5_000_000
+
+
+class Node:
+    """A place in the trie: what may come next, and whether a string ends here."""
+
+    __slots__ = ("children", "mask", "terminal")
+
+    def __init__(self) -> None:
+        self.children: dict[int, Node] = {}
+        self.terminal = False
+        self.mask: Mask | None = None
+
+
+class InTrie(State):
+    """A node; forking is free."""
+
+    __slots__ = ("_node", "vocabulary")
+
+    def __init__(self, node: Node, vocabulary: Vocabulary) -> None:
+        self._node = node
+        self.vocabulary = vocabulary
+
+    @property
+    def may_end(self) -> bool:
+        """Whether a string of the set ends here."""
+        return self._node.terminal
+
+    def advance(self, piece: bytes) -> State | None:
+        """Down the trie, byte by byte."""
+        node: Node | None = self._node if piece else None
+        for byte in piece:
+            node = node.children.get(byte) if node else None
+        return InTrie(node, self.vocabulary) if node else None
+
+    def mask(self) -> Mask:
+        """The tokens that lead to a node, computed once a node."""
+        if self._node.mask is None:
+            self._node.mask = cross(self._node, self.vocabulary)
+        return self._node.mask
+
+
+class Trie(Constraint):
+    """One of a finite set of strings."""
+
+    def __init__(self, strings: Iterable[str], vocabulary: Vocabulary, lead: str = "") -> None:
+        self.vocabulary = vocabulary
+        self._root = Node()
+        count = 0
+        for string in strings:
+            node = self._root
+            for byte in (lead + string).encode():
+                following = node.children.get(byte)
+                if following is None:
+                    following = node.children[byte] = Node()
+                    count += 1
+                node = following
+            node.terminal = True
+            if count > MAX_NODES:
+                raise LimitExceeded(f"the strings need more than {MAX_NODES} trie nodes", "Use a grammar instead.")
+        if not self._root.children and not self._root.terminal:
+            raise ConstraintError("a constraint of no strings at all admits no output")
+
+    def start(self) -> State:
+        """The root."""
+        return InTrie(self._root, self.vocabulary)
+
+
+def cross(start: Node, vocabulary: Vocabulary) -> Mask:
+    """All tokens whose bytes lead from a node to a node: both tries are walked together."""
+    mask = np.zeros(len(vocabulary), dtype=np.bool_)
+    frontier = [(start, b"", *vocabulary.with_prefix(b""))]
+    while frontier:
+        node, said, low, high = frontier.pop()
+        for byte, child in node.children.items():
+            prefix = said + bytes([byte])
+            first, last = vocabulary.with_prefix(prefix, low, high)
+            inner = first
+            while inner < last and vocabulary.at(inner) == prefix:
+                inner += 1
+            mask[vocabulary.ids_at(first, inner)] = True
+            if inner < last:
+                frontier.append((child, prefix, inner, last))
+    mask.flags.writeable = False
+    return mask

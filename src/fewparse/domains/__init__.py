@@ -1,0 +1,1 @@
+"""What people parse into: domain folders, read and bundled."""

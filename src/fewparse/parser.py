@@ -1,0 +1,162 @@
+"""Parser: the whole way of an utterance, on one screen."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fewparse.constrain.state import Constraint
+from fewparse.constrain.unconstrained import Unconstrained
+from fewparse.domains.domain import Domain, load_domain
+from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, UsageError
+from fewparse.example import Candidate, Example, Parse
+from fewparse.lm.model import LanguageModel
+from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.lm.usage import Usage
+from fewparse.options import Options
+from fewparse.prompt import Pair, Prompt
+from fewparse.retrieve.arrange import arrange, fit
+from fewparse.retrieve.retriever import Retriever, open_retriever
+from fewparse.search.decode import decode
+from fewparse.search.events import Event, Listener, ignore
+from fewparse.search.hypothesis import Hypothesis
+from fewparse.vocabulary import BYTES
+
+
+class Parser:
+    """Turns utterances of a domain into well-formed programs with a language model."""
+
+    def __init__(self, domain: Domain, model: LanguageModel, options: Options) -> None:
+        self.domain = domain
+        self.model = model
+        self.options = options
+        self._template = domain.template(options.template)
+        self._settings = replace(options.search, stop=self._template.stop.encode())
+        self._turns = threading.Semaphore(model.concurrency)
+
+    @classmethod
+    def from_domain(
+        cls, domain: str | Path | Domain, model: str | LanguageModel = EMBEDDED, **options: Any
+    ) -> "Parser":
+        """A parser for a bundled domain's name or a domain folder; options as in `Options`."""
+        domain = domain if isinstance(domain, Domain) else load_domain(domain)
+        settled = Options.settle(domain, **options)
+        return cls(domain, open_model(model) if isinstance(model, str) else model, settled)
+
+    def parse(
+        self, utterance: str, context: str = "", emit: Listener = ignore, without: Sequence[Example] = ()
+    ) -> Parse:
+        """Retrieve, prompt, search, translate, execute. `without` keeps examples out of the prompt."""
+        if not utterance.strip():
+            raise UsageError("the utterance is empty")
+        usage, trace = Usage(), list[Event]()
+        with self._turns:
+            examples, prompt = self.prompt(utterance, context, without, usage)
+            constraint = self._constraint(utterance)
+            found = decode(self.model, prompt, constraint, self._settings, usage, tee(trace.append, emit))
+        candidates = tuple(self._candidate(h, constraint) for h in found)[: self.options.n_best]
+        best = candidates[0] if candidates else None
+        answer, answer_error = self._answer(best.program if best else None)
+        return Parse(
+            utterance=utterance,
+            target=self.options.target,
+            output=best.text if best else None,
+            program=best.program if best else None,
+            answer=answer,
+            answer_error=answer_error,
+            failure=None if best else f"nothing was finished within {self._settings.limit} tokens",
+            candidates=candidates,
+            examples=examples,
+            examples_dropped=min(self.options.examples, len(self.domain.examples)) - len(examples),
+            prompt=prompt,
+            trace=tuple(trace),
+            usage=usage,
+            model=self.model.name,
+        )
+
+    def parse_many(self, utterances: Iterable[str]) -> Iterator[Parse]:
+        """Parses in the order of the utterances, as many at once as the model serves to advantage."""
+        if self.model.concurrency == 1:
+            yield from map(self.parse, utterances)
+            return
+        with ThreadPoolExecutor(self.model.concurrency) as pool:
+            yield from pool.map(self.parse, utterances)
+
+    async def aparse(self, utterance: str, context: str = "") -> Parse:
+        """`parse`, in a thread of its own."""
+        return await asyncio.to_thread(self.parse, utterance, context)
+
+    async def aparse_many(self, utterances: Iterable[str]) -> AsyncIterator[Parse]:
+        """`parse_many`, for `async for`."""
+        for parse in await asyncio.gather(*map(self.aparse, utterances)):
+            yield parse
+
+    def prompt(
+        self, utterance: str, context: str = "", without: Sequence[Example] = (), usage: Usage | None = None
+    ) -> tuple[tuple[Example, ...], Prompt]:
+        """The examples that fit, best first, and the prompt they make."""
+        pool = self.domain.examples
+        wanted = self.options.examples
+        ranked = self._retriever.rank(utterance, usage or Usage()) if wanted else []
+        best_first = [pool[i] for i in ranked if pool[i] not in without][:wanted]
+        room = self.model.context_length - self._settings.limit
+
+        def render(examples: Sequence[Example]) -> Prompt:
+            ordered = arrange(examples, self.options.order, self._settings.seed)
+            pairs = [Pair(e.utterance, e.output(self.options.target), e.context) for e in ordered]
+            return self._template.render(pairs, utterance, context)
+
+        used = fit(best_first, lambda examples: self.model.prompt_length(render(examples)) <= room)
+        prompt = render(used)
+        if (length := self.model.prompt_length(prompt)) > room:
+            raise ContextOverflow(length + self._settings.limit, self.model.context_length)
+        return tuple(used), prompt
+
+    @cached_property
+    def _retriever(self) -> Retriever:
+        utterances = [example.utterance for example in self.domain.examples]
+        return open_retriever(self.options.retriever, utterances, self.model, self._settings.seed)
+
+    def _constraint(self, utterance: str) -> Constraint:
+        if self.options.constrained and self.domain.constraint_depends_on_utterance:
+            return self._compile(utterance)
+        return self._shared_constraint
+
+    @cached_property
+    def _shared_constraint(self) -> Constraint:
+        return self._compile("")
+
+    def _compile(self, utterance: str) -> Constraint:
+        vocabulary = self.model.vocabulary or BYTES
+        if not self.options.constrained:
+            return Unconstrained(vocabulary, self._template.lead.encode())
+        return self.domain.constraint(vocabulary, self.options.target, self._template.lead, utterance)
+
+    def _candidate(self, hypothesis: Hypothesis, constraint: Constraint) -> Candidate:
+        """An output, checked once more against its constraint: nothing ill-formed leaves here."""
+        if not constraint.accepts(hypothesis.text):
+            raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint refuses")
+        text = hypothesis.text.decode(errors="replace").removeprefix(self._template.lead)
+        return Candidate(text, hypothesis.score, self.domain.program_of(text, self.options.target))
+
+    def _answer(self, program: str | None) -> tuple[Any, str | None]:
+        if program is None or self.domain.executor is None:
+            return None, None
+        try:
+            return self.domain.execute(program), None
+        except ExecutionError as error:
+            return None, str(error)
+
+
+def tee(*listeners: Callable[[Event], None]) -> Listener:
+    """One listener that tells several."""
+
+    def emit(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return emit

@@ -1,0 +1,143 @@
+"""Write the prompt: templates are data, the utterance and the examples fill them in."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from fewparse.errors import DomainError, UnknownName
+
+FIELDS = re.compile(r"\{(utterance|output|context)\}")
+
+
+class Part(NamedTuple):
+    """A piece of a prompt; only the template's own text may be markup (chat markers), never a user's."""
+
+    text: str
+    markup: bool
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a language model is asked to continue."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole prompt, markup shown as it is written."""
+        return "".join(part.text for part in self.parts)
+
+
+class Pair(NamedTuple):
+    """An example as it stands in a prompt."""
+
+    utterance: str
+    output: str
+    context: str = ""
+
+
+@dataclass(frozen=True)
+class Template:
+    """
+    The layout of a prompt.
+
+    `lead` is what the layout puts between the prompt's end and the output (a space, mostly): a prompt never
+    ends in a space, so the output begins with it. `stop` ends an output.
+    """
+
+    name: str
+    preamble: str
+    example: str
+    query: str
+    lead: str = ""
+    stop: str = "\n"
+    markup: tuple[str, ...] = ()
+
+    def render(self, examples: Sequence[Pair], utterance: str, context: str = "") -> Prompt:
+        """The prompt for an utterance behind these examples."""
+        parts = self._fill(self.preamble, {})
+        for example in examples:
+            fields = {"utterance": example.utterance, "context": example.context}
+            parts += self._fill(self.example, fields | {"output": self.lead + example.output})
+        parts += self._fill(self.query, {"utterance": utterance, "context": context})
+        return Prompt(merge(parts))
+
+    def _fill(self, text: str, fields: dict[str, str]) -> list[Part]:
+        parts = []
+        for i, piece in enumerate(FIELDS.split(text)):
+            if i % 2:
+                parts.append(Part(one_line(fields[piece]), False))
+            else:
+                parts += self._split_markup(piece)
+        return parts
+
+    def _split_markup(self, text: str) -> list[Part]:
+        if not self.markup:
+            return [Part(text, False)]
+        pattern = "(" + "|".join(map(re.escape, self.markup)) + ")"
+        return [Part(piece, bool(i % 2)) for i, piece in enumerate(re.split(pattern, text))]
+
+
+def one_line(text: str) -> str:
+    """A user's line breaks would read as the end of an example."""
+    return re.sub(r"[\r\n]+", " ", text)
+
+
+def merge(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Join neighbours of one kind, so that tokens may span them."""
+    merged: list[Part] = []
+    for part in parts:
+        if not part.text:
+            continue
+        if merged and merged[-1].markup == part.markup:
+            merged[-1] = Part(merged[-1].text + part.text, part.markup)
+        else:
+            merged.append(part)
+    return tuple(merged)
+
+
+def bundled_names() -> list[str]:
+    """The names of the templates that come with fewparse."""
+    folder = resources.files("fewparse") / "prompts"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+@cache
+def bundled_template(name: str) -> Template:
+    """A template that comes with fewparse, by name."""
+    if name not in bundled_names():
+        raise UnknownName("prompt", name, bundled_names(), "A domain can also bring its own file.")
+    file = resources.files("fewparse") / "prompts" / f"{name}.toml"
+    return read_template(file.read_text(encoding="utf-8"), Path(f"{name}.toml"))
+
+
+def read_template(source: str, path: Path) -> Template:
+    """Read a template file; mistakes are shown with their place."""
+    try:
+        table = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        raise DomainError(f"not valid TOML: {error}", path) from None
+    known = set(Template.__dataclass_fields__) - {"name"}
+    for key, value in table.items():
+        line = next((n for n, text in enumerate(source.splitlines(), 1) if text.startswith(key)), None)
+        if key not in known:
+            raise DomainError(f"unknown key {key!r}; expected one of {', '.join(sorted(known))}", path, line)
+        if key == "markup":
+            if not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+                raise DomainError("`markup` is a list of strings", path, line)
+        elif not isinstance(value, str):
+            raise DomainError(f"`{key}` is a string", path, line)
+    for key, fields in (("preamble", ()), ("example", ("utterance", "output")), ("query", ("utterance",))):
+        if key not in table:
+            raise DomainError(f"`{key}` is missing", path)
+        for field in fields:
+            if f"{{{field}}}" not in table[key]:
+                raise DomainError(f"`{key}` does not mention {{{field}}}", path)
+    if table["query"].endswith(" "):
+        raise DomainError("`query` ends in a space: put it into `lead`, where the output begins", path)
+    return Template(name=path.stem, **(table | {"markup": tuple(table.get("markup", ()))}))

@@ -1,0 +1,74 @@
+"""Similarity of sentence vectors."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewparse.errors import ModelUnavailable
+from fewparse.lm.usage import Usage
+
+Vectors = NDArray[np.float32]
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors; any sentence encoder fits."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One row a text."""
+
+
+class WordVectors:
+    """
+    The static vectors that the `wordllama` wheel carries: small, quick, no torch, no download.
+
+    Only its two data files are read: importing the package takes longer than a parse, and its own loader looks
+    for the tokenizer in the wrong folder and then goes to the network.
+    """
+
+    def __init__(self) -> None:
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        folder = package_folder("wordllama")
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+        self._tokenizer.no_padding()
+        self._table: Vectors = load_file(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """The mean of the token vectors of each text."""
+        rows = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        nothing = np.zeros(self._table.shape[1], np.float32)
+        return np.stack([self._table[ids].astype(np.float32).mean(axis=0) if ids else nothing for ids in rows])
+
+
+def package_folder(name: str) -> Path:
+    """Where an installed package lies, without importing it."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ModelUnavailable(f"the package {name} is not installed", f"pip install {name}")
+    return Path(spec.origin).parent
+
+
+class Embedding:
+    """Cosine similarity between utterances."""
+
+    def __init__(self, pool: Sequence[str], encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._vectors = unit(encoder.encode(pool)) if pool else np.zeros((0, 1), np.float32)
+
+    def rank(self, utterance: str, usage: Usage) -> list[int]:
+        """By cosine."""
+        if not len(self._vectors):
+            return []
+        similarity = self._vectors @ unit(self._encoder.encode([utterance]))[0]
+        return [int(i) for i in np.argsort(-similarity, kind="stable")]
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Rows of length one; a row of zeros stays."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, np.where(norms > 0, norms, 1), dtype=np.float32)

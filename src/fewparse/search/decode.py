@@ -1,0 +1,25 @@
+"""The door to the decoders: from a prompt and a constraint to finished outputs, best first."""
+
+from fewparse.constrain.state import Constraint
+from fewparse.lm.model import LanguageModel
+from fewparse.lm.usage import Usage
+from fewparse.prompt import Prompt
+from fewparse.search.beam import beam_search
+from fewparse.search.events import Listener, ignore
+from fewparse.search.hypothesis import Hypothesis, ranked
+from fewparse.search.settings import Settings
+from fewparse.search.speculative import speculative_search
+
+
+def decode(
+    model: LanguageModel,
+    prompt: Prompt,
+    constraint: Constraint,
+    settings: Settings,
+    usage: Usage,
+    emit: Listener = ignore,
+) -> list[Hypothesis]:
+    """Finished hypotheses, one a string, best first; none where the length limit came first."""
+    search = speculative_search if settings.decoder == "speculative" else beam_search
+    begin = [Hypothesis((), 0.0, constraint.start())]
+    return ranked(search(model, prompt, begin, settings, usage, emit))

@@ -1,0 +1,167 @@
+"""
+Speculative constrained decoding: sample W completions, cut each at its first ungrammatical token, search on.
+
+Each round costs one request a live hypothesis, however long the samples are. Beyond the paper: the alternatives
+that come with every sample tell what is best at the cut without another request (free back-off), and can seed
+hypotheses anywhere along it (free branching).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fewparse.lm.model import Completion, LanguageModel, Sampling, ScoredToken
+from fewparse.lm.usage import Usage
+from fewparse.prompt import Prompt
+from fewparse.search.beam import ask, beam_search
+from fewparse.search.events import (
+    BackedOff,
+    Branched,
+    Kept,
+    Listener,
+    Outcome,
+    RoundBegan,
+    RoundEnded,
+    Sampled,
+)
+from fewparse.search.forcing import force
+from fewparse.search.hypothesis import Hypothesis, ranked, split
+from fewparse.search.settings import Settings
+
+
+def speculative_search(
+    model: LanguageModel,
+    prompt: Prompt,
+    begin: Sequence[Hypothesis],
+    settings: Settings,
+    usage: Usage,
+    emit: Listener,
+) -> list[Hypothesis]:
+    """The best finished hypotheses after at most `rounds` rounds."""
+    live, finished = split(begin)
+    for number in range(1, settings.rounds + 1):
+        if not live:
+            return finished
+        emit(RoundBegan(number, tuple(h.text for h in live)))
+        if settings.forced_spans:
+            live = force(model, prompt, live, settings, usage, emit)
+        candidates = Expansion(model, prompt, settings, usage, emit).expand(live, number)
+        kept = ranked([*finished, *candidates], settings.width)
+        emit(RoundEnded(number, tuple(Kept(h.text, h.score, h.finished) for h in kept)))
+        live, finished = split(kept)
+    if finished:
+        return finished
+    # Rounds ran out with nothing finished: step by step always gets there.
+    return beam_search(model, prompt, live, replace(settings, decoder="greedy"), usage, emit)
+
+
+class Expansion:
+    """One round: what becomes of the live hypotheses."""
+
+    def __init__(
+        self, model: LanguageModel, prompt: Prompt, settings: Settings, usage: Usage, emit: Listener
+    ) -> None:
+        self._model = model
+        self._prompt = prompt
+        self._settings = settings
+        self._usage = usage
+        self._emit = emit
+
+    def expand(self, live: Sequence[Hypothesis], number: int) -> list[Hypothesis]:
+        """All candidates that the live hypotheses lead to."""
+        settings = self._settings
+        sampling = Sampling(
+            n=settings.width,
+            temperature=settings.temperature,
+            limit=settings.limit,
+            stop=settings.stop,
+            seed=settings.seed * 1_000 + number,
+            alternatives=settings.alternatives,
+        )
+        answers = self._model.sample(
+            self._prompt, [h.tokens for h in live], sampling, self._usage, [h.state for h in live]
+        )
+        candidates: list[Hypothesis] = []
+        stuck: list[Hypothesis] = []
+        unended: list[Hypothesis] = []
+        for hypothesis, completions in zip(live, answers, strict=True):
+            contributed = []
+            for completion in distinct(completions):
+                contributed += self._follow(hypothesis, completion, unended)
+            candidates += contributed
+            if not contributed and len(hypothesis.tokens) < settings.limit:
+                stuck.append(hypothesis)
+        return candidates + self._back_off(stuck) + self._end(unended)
+
+    def _follow(self, begin: Hypothesis, completion: Completion, unended: list[Hypothesis]) -> list[Hypothesis]:
+        """Walk a completion up to its first invalid token: what it contributes."""
+        pieces = tuple(token.bytes for token in completion.tokens)
+        path = [begin]
+        for token, logprob in zip(completion.tokens, completion.logprobs, strict=True):
+            following = path[-1].extend(ScoredToken(token, logprob))
+            if following is None:
+                break
+            path.append(following)
+        valid = len(path) - 1
+        reached = path[-1]
+        known = valid < len(completion.positions)
+        cut = valid < len(pieces) or (completion.ended and not reached.state.may_end)
+        outcome: Outcome
+        found: list[Hypothesis] = []
+        if not cut and not completion.ended:
+            outcome = "limit"
+            if reached.state.may_end:
+                unended.append(reached)
+        elif not cut or reached.state.must_end:
+            outcome = "finished"
+            found.append(reached.finish(completion.positions[valid].end_logprob))
+        else:
+            outcome = "cut" if valid else "nothing"
+            if self._settings.free_back_off and known and len(reached.tokens) < self._settings.limit:
+                found += reached.successors(completion.positions[valid], self._settings.width)
+                choices = tuple(h.tokens[-1].bytes for h in found if not h.finished)
+            if found:
+                self._emit(BackedOff(reached.text, True, choices))
+            elif valid:
+                found.append(reached)
+        self._emit(Sampled(begin.text, pieces, valid, outcome))
+        if self._settings.free_branching:
+            found += self._branch(path, completion)
+        return found
+
+    def _branch(self, path: Sequence[Hypothesis], completion: Completion) -> list[Hypothesis]:
+        """Alternatives along the valid part of a sample, as hypotheses of their own."""
+        branches = []
+        for i, hypothesis in enumerate(path[:-1]):
+            others = [c for c in completion.positions[i].best if c.token != completion.tokens[i]]
+            for choice in others[: self._settings.width]:
+                following = hypothesis.extend(choice)
+                if following:
+                    self._emit(Branched(hypothesis.text, choice.token.bytes))
+                    branches.append(following)
+        return branches
+
+    def _back_off(self, stuck: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """No sample of these began well: one step of constrained decoding."""
+        if not stuck:
+            return []
+        found = []
+        width = self._settings.width
+        answers = ask(self._model, self._prompt, stuck, width, self._settings, self._usage)
+        for hypothesis, answer in zip(stuck, answers, strict=True):
+            successors = hypothesis.successors(answer, width)
+            choices = tuple(h.tokens[-1].bytes for h in successors if not h.finished)
+            self._emit(BackedOff(hypothesis.text, False, choices))
+            found += successors
+        return found
+
+    def _end(self, unended: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """Samples that ran to the limit and may end there: ask what ending would cost."""
+        if not unended:
+            return []
+        answers = ask(self._model, self._prompt, unended, 1, self._settings, self._usage)
+        return [h.finish(answer.end_logprob) for h, answer in zip(unended, answers, strict=True)]
+
+
+def distinct(completions: Sequence[Completion]) -> list[Completion]:
+    """Equal samples count once."""
+    return list({(c.tokens, c.ended): c for c in completions}.values())
