@@ -1,5 +1,4 @@
-"""
-Choose the settings of the bundled calendar domain on its training examples alone.
+"""Choose the settings of the bundled calendar domain on its training examples alone.
 
 Each sampled training example is parsed with itself kept out of the prompt; the test set is never touched.
 Run: make settings

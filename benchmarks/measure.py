@@ -72,8 +72,7 @@ def compare(
     settings: Mapping[str, Mapping[str, object]],
     after_item: Callable[[list[Outcome]], None] = lambda outcomes: None,
 ) -> list[Outcome]:
-    """
-    Parse every item under every setting, side by side. An item never sees itself among the examples.
+    """Parse every item under every setting, side by side. An item never sees itself among the examples.
 
     Settings with the same prompt follow each other on one item, and the prompt is evaluated before the clock
     starts: seconds and forward tokens are those of decoding.

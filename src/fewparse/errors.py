@@ -1,5 +1,4 @@
-"""
-The tree of errors. Each says what happened and, where there is one, what to do next.
+"""The tree of errors. Each says what happened and, where there is one, what to do next.
 
 FewparseError
  ├─ UsageError            an unknown name or an option that makes no sense

@@ -36,8 +36,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Parse:
-    """
-    All that is known of one parse.
+    """All that is known of one parse.
 
     `output` is None where the search reached its length limit before anything was finished; `failure` says so.
     `answer` is the program's denotation where the domain can execute, `answer_error` why it could not be had.

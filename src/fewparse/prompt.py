@@ -43,8 +43,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Template:
-    """
-    The layout of a prompt.
+    """The layout of a prompt.
 
     `lead` is what the layout puts between the prompt's end and the output (a space, mostly): a prompt never
     ends in a space, so the output begins with it. `stop` ends an output.

@@ -1,5 +1,4 @@
-"""
-A context-free grammar as a constraint, by llguidance, compiled character by character.
+"""A context-free grammar as a constraint, by llguidance, compiled character by character.
 
 llguidance lexes greedily, so the natural translation of a grammar is not that grammar. Two measures make it
 exact: every literal becomes single-character terminals, and forced bytes are switched off in the engine.

@@ -1,5 +1,4 @@
-"""
-The protocol of a constraint: immutable states over bytes, asked what may follow.
+"""The protocol of a constraint: immutable states over bytes, asked what may follow.
 
 A byte string may follow iff the whole stays a prefix of some well-formed string. Given a vocabulary, a state
 also answers over tokens, by a mask; tokens may straddle anything. Ending is never a token.

@@ -1,5 +1,4 @@
-"""
-Read a grammar written in the EBNF of Lark: the part of it that means a plain context-free grammar.
+"""Read a grammar written in the EBNF of Lark: the part of it that means a plain context-free grammar.
 
 Understood: rules and terminals, alternatives, groups, `[optional]`, `? * +`, `~ n..m`, "strings" (with the i
 flag), "a".."z" ranges, /regular expressions/, // comments. Refused with a hint: %ignore, %import, templates.

@@ -1,5 +1,4 @@
-"""
-A context-free grammar over characters, and trimming it.
+"""A context-free grammar over characters, and trimming it.
 
 No lexer stands between the grammar and the text: blanks are written where they belong, and a string belongs to
 the language iff the rules derive it, character by character.

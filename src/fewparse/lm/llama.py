@@ -1,5 +1,4 @@
-"""
-The C interface of llama.cpp, through ctypes on the shared object that xllamacpp carries.
+"""The C interface of llama.cpp, through ctypes on the shared object that xllamacpp carries.
 
 The public class of xllamacpp cannot fork a cached prompt, so the C interface is used directly. Its structs are
 declared here in full for one version of the header; the version is pinned and the defaults that the library
@@ -192,8 +191,7 @@ class NoRoom(ModelError):
 
 
 class Llama:
-    """
-    One loaded model with one context: tokens in, logits out. Freed with `close`.
+    """One loaded model with one context: tokens in, logits out. Freed with `close`.
 
     A sequence may hold `context_length` tokens; all together `room` cells more.
     """

@@ -1,5 +1,4 @@
-"""
-The protocol of a language model: a stateless question about a prompt plus a prefix, and its answer.
+"""The protocol of a language model: a stateless question about a prompt plus a prefix, and its answer.
 
 Search asks every model the same two things, `sample` and `next_tokens`; `score` serves retrieval and forced
 spans. Whether an answer comes from a KV cache or from a server, the caller cannot tell.
@@ -32,8 +31,7 @@ Prefix = tuple[Token, ...]
 
 
 class NextTokens(NamedTuple):
-    """
-    What may come next: the best tokens, best first, and the log-probability of ending here.
+    """What may come next: the best tokens, best first, and the log-probability of ending here.
 
     Ending = the tokens that begin with the stop and the model's own end tokens, together. Tokens that end are
     never among `best`. `complete` says that no (allowed) token was left out.
@@ -45,8 +43,7 @@ class NextTokens(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """
-    One sample: its tokens before the stop, their log-probabilities (untempered), and the alternatives.
+    """One sample: its tokens before the stop, their log-probabilities (untempered), and the alternatives.
 
     `positions[i]` is what the model thought before token i; there is one more than tokens where the model
     ended by itself (`ended`) or where its thought after the last token is known.

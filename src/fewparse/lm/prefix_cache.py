@@ -1,5 +1,4 @@
-"""
-One KV cache for a prompt and all that is tried behind it: prefixes are shared, forked and batched.
+"""One KV cache for a prompt and all that is tried behind it: prefixes are shared, forked and batched.
 
 Sequences of the cache hold known token paths behind the prompt. A question about some paths finds for each the
 longest known prefix, forks it, and evaluates everything that is missing in as few batches as possible. The

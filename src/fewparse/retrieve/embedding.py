@@ -22,8 +22,7 @@ class Encoder(Protocol):
 
 
 class WordVectors:
-    """
-    The static vectors that the `wordllama` wheel carries: small, quick, no torch, no download.
+    """The static vectors that the `wordllama` wheel carries: small, quick, no torch, no download.
 
     Only its two data files are read: importing the package takes longer than a parse, and its own loader looks
     for the tokenizer in the wrong folder and then goes to the network.

@@ -1,5 +1,4 @@
-r"""
-The paper's own similarity: how likely the language model finds the utterance beside a training one.
+r"""The paper's own similarity: how likely the language model finds the utterance beside a training one.
 
 score(t, u) = log p(" " + u | "1. " + t + "\n2."): the new utterance as item 2 of a list whose item 1 is the
 training utterance. One scored pair an example of the pool, so it is dear where the model is.

@@ -1,5 +1,4 @@
-"""
-Forced spans: where the grammar leaves one continuation, append it without asking for each token.
+"""Forced spans: where the grammar leaves one continuation, append it without asking for each token.
 
 The span is written as the model's own tokenizer writes it, without its last token, which might have merged
 with what follows. Its log-probability is accounted in full: the model scores the span in one pass.

@@ -1,5 +1,4 @@
-"""
-Speculative constrained decoding: sample W completions, cut each at its first ungrammatical token, search on.
+"""Speculative constrained decoding: sample W completions, cut each at its first ungrammatical token, search on.
 
 Each round costs one request a live hypothesis, however long the samples are. Beyond the paper: the alternatives
 that come with every sample tell what is best at the cut without another request (free back-off), and can seed
