@@ -81,7 +81,7 @@ class SourceError(FewparseError):
         place = ":".join(str(part) for part in (path, line, column) if part is not None)
         shown = f"{place}: {message}"
         if source is not None and line is not None:
-            lines = source.splitlines()
+            lines = source.split("\n")
             text = lines[line - 1] if 0 < line <= len(lines) else ""
             if column is not None:
                 start = max(0, column - 60)

@@ -119,7 +119,9 @@ class Parser:
     @cached_property
     def _retriever(self) -> Retriever:
         utterances = [example.utterance for example in self.domain.examples]
-        return open_retriever(self.options.retriever, utterances, self.model, self._settings.seed)
+        return open_retriever(
+            self.options.retriever, utterances, self.model, self._settings.seed, self.domain.fold
+        )
 
     def _constraint(self, utterance: str) -> Constraint:
         if self.options.constrained and self.domain.constraint_depends_on_utterance:

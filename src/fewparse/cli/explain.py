@@ -6,7 +6,7 @@ from rich.text import Text
 from fewparse.cli.console import out
 from fewparse.example import Parse
 from fewparse.parser import Parser
-from fewparse.search.events import BackedOff, Branched, Event, Forced, RoundBegan, RoundEnded, Sampled
+from fewparse.search.events import BackedOff, Branched, Closed, Event, Forced, RoundBegan, RoundEnded, Sampled
 
 PROMPT_STYLE = "dim"
 VALID, CUT, BEFORE = "green", "red strike", "dim"
@@ -57,6 +57,10 @@ def describe(event: Event) -> Text | None:
             return Text("    branch  ").append(shown(prefix), style=BEFORE).append(shown(piece), style="yellow")
         case Forced(prefix, span):
             return Text("    forced  ").append(shown(prefix), style=BEFORE).append(shown(span), style="magenta")
+        case Closed(prefix, completion):
+            return (
+                Text("    closed  ").append(shown(prefix), style=BEFORE).append(shown(completion), style="magenta")
+            )
         case RoundEnded(_, kept):
             lines = [f"      kept  {k.score:8.3f} {'■' if k.finished else '…'} {shown(k.text)}" for k in kept]
             return Text("\n".join(lines), style="cyan")

@@ -19,6 +19,8 @@ from fewparse.errors import ConstraintError, LimitExceeded
 from fewparse.grammar.rules import Chars, Grammar, Ref, trim
 from fewparse.vocabulary import Mask, Vocabulary
 
+LIMIT_WORDS = ("limit", "max is", "too complex", "fuel", "too many", "too large")
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -74,16 +76,26 @@ class InGrammar(State):
 def check(matcher: llguidance.LLMatcher) -> None:
     """An engine in error answers as if the output must end: refuse that."""
     if matcher.is_error():
-        reason = matcher.get_error()
-        if any(word in reason.lower() for word in ("limit", "too complex", "fuel", "too many", "too large")):
+        reason = matcher.get_error().split("\n<state>")[0]
+        if any(word in reason.lower() for word in LIMIT_WORDS):
             raise LimitExceeded(f"the grammar engine reached a limit: {reason}", "Is the grammar very ambiguous?")
         raise ConstraintError(f"the grammar engine failed: {reason}")
 
 
 def spell(piece: bytes, vocabulary: Vocabulary) -> list[int] | None:
-    """Byte tokens for a piece that is no token itself; None if a byte is missing from the vocabulary."""
-    ids = [vocabulary.ids.get(bytes([byte])) for byte in piece]
-    return None if None in ids else [i for i in ids if i is not None]
+    """A piece as tokens, byte by byte where there are such tokens; None if the vocabulary cannot spell it."""
+    last: dict[int, tuple[int, int]] = {0: (0, 0)}
+    for end in range(1, len(piece) + 1):
+        for start in range(end - 1, -1, -1):
+            token = vocabulary.ids.get(piece[start:end]) if start in last else None
+            if token is not None:
+                last[end] = (start, token)
+                break
+    ids, end = [], len(piece)
+    while end in last and end > 0:
+        end, token = last[end]
+        ids.append(token)
+    return ids[::-1] if end == 0 else None
 
 
 class ContextFree(Constraint):

@@ -1,7 +1,7 @@
 """The copy option: free text must be a span of the utterance, from the start of a word to the end of one."""
 
 from fewparse.errors import ConstraintError, UnknownName
-from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, fresh_name, reachable_names
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, fresh_name
 
 
 def copy_spans(grammar: Grammar, names: tuple[str, ...], utterance: str) -> Grammar:
@@ -47,12 +47,25 @@ def ends_word(text: str, i: int) -> bool:
 
 def repeated_chars(grammar: Grammar, name: str) -> Chars:
     """The characters of a rule that is one character class, repeated: the only kind that can be copied."""
-    inside = reachable_names(grammar.rules, name)
-    classes = {s for n in inside for p in grammar.rules[n] for s in p if not isinstance(s, Ref)}
-    found = next(iter(classes), None)
-    if len(classes) != 1 or not isinstance(found, Chars):
+    loop = unwrapped(grammar, Ref(name))
+    productions = grammar.rules.get(loop.name, ()) if isinstance(loop, Ref) else ()
+    plain = {tuple(unwrapped(grammar, symbol) for symbol in p) for p in productions}
+    classes = [s for p in plain for s in p if isinstance(s, Chars)]
+    chars = classes[0] if classes else Chars(())
+    once, again = {(), (chars,)}, {(loop, chars), (chars, loop)}
+    if not (plain & once and plain & again and plain <= once | again):
         raise ConstraintError(
             f"`{name}` cannot be copied: it is not one repeated character class",
             f'Write it as one, for example {name}: /[^"]+/, with the quotes outside.',
         )
-    return found
+    return chars
+
+
+def unwrapped(grammar: Grammar, symbol: Symbol) -> Symbol:
+    """What a name stands for, as far as it is only another name for one symbol."""
+    for _ in grammar.rules:
+        productions = grammar.rules.get(symbol.name, ()) if isinstance(symbol, Ref) else ()
+        if len(productions) != 1 or len(productions[0]) != 1:
+            break
+        symbol = productions[0][0]
+    return symbol

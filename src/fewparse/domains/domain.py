@@ -20,6 +20,7 @@ from fewparse.example import Example, Target
 from fewparse.grammar.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.prompt import Template, bundled_template, read_template
+from fewparse.retrieve.folding import Fold, folding, word_kinds
 from fewparse.vocabulary import Vocabulary
 
 
@@ -47,6 +48,16 @@ class Domain:
         """The grammar of programs."""
         path = self.folder / self.table.constraint.grammar
         return read_grammar(read_text(path), path, self.table.constraint.start)
+
+    @cached_property
+    def fold(self) -> Fold | None:
+        """How retrieval folds names of one kind into one word, where the domain asks for it."""
+        if not self.table.prompt.fold:
+            return None
+        for name in self.table.prompt.fold:
+            if name not in self.grammar.rules:
+                raise UnknownName("rule to fold", name, self.grammar.rules)
+        return folding(word_kinds(self.grammar, self.table.prompt.fold))
 
     def template(self, name: str | None = None) -> Template:
         """A prompt template: a file of the folder, or a bundled one."""

@@ -26,6 +26,7 @@ class PromptTable(Table):
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
     order: Order = "best-last"
     retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
+    fold: tuple[str, ...] = ()
 
 
 class ConstraintTable(Table):

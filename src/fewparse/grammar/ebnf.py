@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from fewparse.errors import GrammarError, UnknownName
+from fewparse.errors import GrammarError, LimitExceeded, UnknownName
 from fewparse.grammar.expressions import Choice, Expression, Repeat, Sequence, lower
 from fewparse.grammar.regex import RegexReader
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text
@@ -28,6 +28,14 @@ TOKEN = re.compile(
       |(?P<directive>%\w+[^\n]*)""",
     re.VERBOSE,
 )
+ESCAPE = re.compile(
+    r"""\\(?:[\\"nrtf]
+      |x[0-9A-Fa-f]{2}
+      |u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}
+      |U00(?!00[dD][89A-Fa-f])(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4})""",
+    re.VERBOSE,
+)
+STRING = re.compile(rf'"(?:[^"\\]|{ESCAPE.pattern})*', re.VERBOSE)
 HINTS = {
     "%ignore": 'Nothing is ignored here: write the blanks where they belong, for example " ".',
     "%import": "Write the imported terminal out, for example INT: /[0-9]+/.",
@@ -44,7 +52,10 @@ class Lexeme(NamedTuple):
 
 def read_grammar(source: str, path: Path | str = "<grammar>", start: str = "start") -> Grammar:
     """The grammar of a source text; mistakes are `GrammarError`s with line and caret."""
-    return Reader(source, path).read(start)
+    try:
+        return Reader(source, path).read(start)
+    except RecursionError:
+        raise LimitExceeded("the grammar is nested too deeply", "Name its inner groups as rules.") from None
 
 
 class Reader:
@@ -138,6 +149,8 @@ class Reader:
             if self._kind() != "number":
                 self._fail("a range of counts ends in a number", sign.at)
             high = int(self._take().text)
+        if high < low:
+            self._fail("this range of counts runs backwards", sign.at)
         return low, high
 
     def _atom(self) -> Expression:
@@ -171,11 +184,12 @@ class Reader:
         return Text(text) if text else Sequence(())
 
     def _unquote(self, lexeme: Lexeme) -> str:
-        try:
-            value = ast.literal_eval(lexeme.text.removesuffix("i"))
-        except (SyntaxError, ValueError) as error:
-            self._fail(f"this string has a wrong escape ({error})", lexeme.at)
-        return str(value)
+        quoted = lexeme.text.removesuffix("i")
+        understood = STRING.match(quoted)
+        if understood and understood.end() < len(quoted) - 1:
+            hint = r"Understood are \\ \" \n \r \t \f \x41 \u0041 \U00000041."
+            self._fail("this escape is not understood", lexeme.at + understood.end(), hint)
+        return ESCAPE.sub(lambda escape: str(ast.literal_eval(f'"{escape.group()}"')), quoted[1:-1])
 
     def _regex(self, lexeme: Lexeme) -> Expression:
         pattern, _, flags = lexeme.text[1:].rpartition("/")

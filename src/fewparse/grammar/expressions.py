@@ -73,6 +73,8 @@ class Lowering:
         return self._add(name, self.productions(name, expression))
 
     def _repeated(self, name: str, repeat: Repeat) -> Ref:
+        if max(repeat.low, repeat.high or 0) > MAX_RULES:
+            raise too_large(name)
         part = self._symbol(name, repeat.part)
         if repeat.high is None:
             fewest = (part,) * repeat.low
@@ -87,13 +89,17 @@ class Lowering:
         fresh = fresh or self._fresh(name)
         self.rules[fresh] = productions
         if len(self.rules) > MAX_RULES or sum(map(len, productions)) > MAX_RULES:
-            raise LimitExceeded(
-                f"the grammar grows beyond {MAX_RULES} rules (at `{name}`)",
-                "Shorten its bounded repetitions.",
-            )
+            raise too_large(name)
         return Ref(fresh)
 
     def _fresh(self, name: str) -> str:
         fresh = fresh_name(f"{name.split('__')[0]}__{len(self.rules) + 1}", self._taken)
         self._taken[fresh] = None
         return fresh
+
+
+def too_large(name: str) -> LimitExceeded:
+    """The refusal of a grammar that repetition makes too large."""
+    return LimitExceeded(
+        f"the grammar grows beyond {MAX_RULES} rules (at `{name}`)", "Shorten its bounded repetitions."
+    )

@@ -1,10 +1,11 @@
 """Regular expressions of a grammar's terminals: the subset that is plain regular language, read exactly."""
 
+import re
 from collections.abc import Callable
 from typing import NoReturn
 
 from fewparse.grammar.expressions import Choice, Expression, Repeat, Sequence
-from fewparse.grammar.rules import Chars, Text
+from fewparse.grammar.rules import LAST_CODE_POINT, SURROGATES, Chars, Text
 
 CLASSES = {
     "d": Chars.of([(ord("0"), ord("9"))]),
@@ -15,6 +16,7 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
 HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 MAX_COUNT = 10_000
+LAST_CASED = 0x1E943
 
 
 class RegexReader:
@@ -70,7 +72,7 @@ class RegexReader:
     def _counts(self, start: int) -> tuple[int, int | None]:
         close = self._pattern.find("}", start)
         low, comma, high = self._pattern[start + 1 : max(close, start)].partition(",")
-        if close < 0 or not low.isdigit() or not (high.isdigit() or (comma and not high) or not comma):
+        if close < 0 or not low.isdecimal() or not (high.isdecimal() or (comma and not high) or not comma):
             self._fail("a count is written {3}, {3,} or {3,5}; a brace itself is \\{", start)
         self._at = close + 1
         least, most = int(low), int(high) if high else (None if comma else int(low))
@@ -97,9 +99,8 @@ class RegexReader:
         return self._literal(char)
 
     def _literal(self, char: str) -> Expression:
-        variants = {char.lower(), char.upper()} if self._ignore_case else {char}
-        single = {v for v in variants if len(v) == 1}
-        return Chars.of([(ord(v), ord(v)) for v in single]) if len(single) > 1 else Text(char)
+        cases = either_case(char) if self._ignore_case else {char}
+        return Chars.of([(ord(c), ord(c)) for c in cases]) if len(cases) > 1 else Text(char)
 
     def _group(self, start: int) -> Expression:
         if self._peek() == "?":
@@ -118,13 +119,12 @@ class RegexReader:
         if char.lower() in CLASSES:
             return CLASSES[char] if char in CLASSES else CLASSES[char.lower()].negated()
         if char in HEX_DIGITS:
-            digits = self._pattern[self._at : self._at + HEX_DIGITS[char]]
-            try:
-                code = chr(int(digits, 16))
-            except (ValueError, OverflowError):
+            digits = re.compile(f"[0-9A-Fa-f]{{{HEX_DIGITS[char]}}}").match(self._pattern, self._at)
+            code = int(digits.group(), 16) if digits else LAST_CODE_POINT + 1
+            if code > LAST_CODE_POINT or chr(code) in SURROGATES:
                 self._fail(f"\\{char} needs {HEX_DIGITS[char]} hexadecimal digits of a character", start)
-            self._at += len(digits)
-            return code
+            self._at += HEX_DIGITS[char]
+            return chr(code)
         if char in ESCAPES:
             return ESCAPES[char]
         if char.isalnum():
@@ -153,7 +153,7 @@ class RegexReader:
                 high = end
             ranges.append((ord(low), ord(high)))
             if self._ignore_case:
-                ranges += [(ord(c.swapcase()), ord(c.swapcase())) for c in letters(low, high)]
+                ranges += [(ord(c), ord(c)) for c in either_case(*letters(low, high))]
         self._at += 1
         chars = Chars.of(ranges)
         return chars.negated() if negated else chars
@@ -164,5 +164,10 @@ class RegexReader:
 
 
 def letters(low: str, high: str) -> list[str]:
-    """The ASCII letters of a range."""
-    return [c for c in map(chr, range(ord(low), min(ord(high), 127) + 1)) if c.isalpha()]
+    """The letters of a range that have a case."""
+    return [c for c in map(chr, range(ord(low), min(ord(high), LAST_CASED) + 1)) if c.swapcase() != c]
+
+
+def either_case(*chars: str) -> set[str]:
+    """These characters in lower and in upper case, where that is one character."""
+    return {case for c in chars for case in (c, c.lower(), c.upper()) if len(case) == 1}

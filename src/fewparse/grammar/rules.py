@@ -31,7 +31,7 @@ class Chars:
     def negated(self) -> "Chars":
         """All other characters; surrogates are no characters."""
         start, free = 0, []
-        for low, high in Chars.of([*self.ranges, (0xD800, 0xDFFF)]).ranges:
+        for low, high in Chars.of([*self.ranges, *SURROGATES.ranges]).ranges:
             if start < low:
                 free.append((start, low - 1))
             start = high + 1
@@ -41,6 +41,9 @@ class Chars:
 
     def __contains__(self, char: str) -> bool:
         return any(low <= ord(char) <= high for low, high in self.ranges)
+
+
+SURROGATES = Chars(((0xD800, 0xDFFF),))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ was asked before it.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from fewparse.lm.usage import Usage
 
 Logits = NDArray[np.float32]
 Path = tuple[int, ...]
+T = TypeVar("T")
 PROMPT = 0
 PATHS_A_BATCH = 96
 ROWS_A_BATCH = 128
@@ -49,13 +51,15 @@ class PrefixCache:
         """The logits after prompt + tail for each tail; all that is new is evaluated together."""
         self._set_prompt(prompt, tails, usage)
         self._clock += 1
-        found = {tail: self._known[tail].logits for tail in tails if tail in self._known}
+        found: dict[Path, Logits] = {}
+        for tail in tails:
+            if tail in self._known:
+                # Before anything is evaluated, so that what makes room for it is none of these.
+                self._known[tail].used = self._clock
+                found[tail] = self._known[tail].logits
         for group in batches([t for t in dict.fromkeys(tails) if t not in found], self._missing, BATCH):
             for tail, rows in self._evaluate(group, [self._base(t) for t in group], False, usage):
                 found[tail] = rows[-1]
-        for tail in tails:
-            if tail in self._known:
-                self._known[tail].used = self._clock
         return [found[tail] for tail in tails]
 
     def along(
@@ -64,15 +68,15 @@ class PrefixCache:
         """For each distinct pair of a path and what follows it, the logits before each following token."""
         begins = dict(zip(pairs, self.after(prompt, [before for before, _ in pairs], usage), strict=True))
         self._set_prompt(prompt, [before + following for before, following in begins], usage)
-        whole = {before + following: (before, following) for before, following in begins if following}
-        for group in batches(list(whole), lambda tail: len(whole[tail][1]), ROWS_A_BATCH):
-            bases = [whole[tail][0] for tail in group]
+        for group in batches([pair for pair in begins if pair[1]], lambda pair: len(pair[1]), ROWS_A_BATCH):
+            bases = [before for before, _ in group]
             self.after(prompt, bases, usage)
-            for tail, rows in self._evaluate(group, bases, True, usage):
-                yield whole[tail], [begins[whole[tail]], *rows[:-1]]
+            evaluated = self._evaluate([before + following for before, following in group], bases, True, usage)
+            for pair, (_, rows) in zip(group, evaluated, strict=True):
+                yield pair, [begins[pair], *rows[:-1]]
 
     def _set_prompt(self, prompt: Path, tails: Sequence[Path], usage: Usage) -> None:
-        longest = len(prompt) + max(map(len, tails))
+        longest = len(prompt) + max(map(len, tails), default=0)
         if longest > self._context_length:
             raise ContextOverflow(longest, self._context_length)
         if prompt != self._prompt:
@@ -183,15 +187,15 @@ def common(one: Path, other: Path) -> int:
     return min(len(one), len(other))
 
 
-def batches(tails: Sequence[Path], size: Callable[[Path], int], limit: int) -> Iterator[list[Path]]:
-    """Groups of tails whose sizes together stay within the limit (one alone may exceed it)."""
-    group: list[Path] = []
+def batches(items: Sequence[T], size: Callable[[T], int], limit: int) -> Iterator[list[T]]:
+    """Groups of items whose sizes together stay within the limit (one alone may exceed it)."""
+    group: list[T] = []
     total = 0
-    for tail in tails:
-        if group and (total + size(tail) > limit or len(group) == PATHS_A_BATCH):
+    for item in items:
+        if group and (total + size(item) > limit or len(group) == PATHS_A_BATCH):
             yield group
             group, total = [], 0
-        group.append(tail)
-        total += size(tail)
+        group.append(item)
+        total += size(item)
     if group:
         yield group

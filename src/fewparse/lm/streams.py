@@ -37,9 +37,11 @@ class Thought:
             open_to[self._endings] = -np.inf
             ids = top(open_to, k)
             ids = ids[np.isfinite(open_to[ids])]
-            complete = False
+            complete = len(ids) == len(open_to) - len(self._endings)
         else:
-            candidates = np.flatnonzero(mask)
+            allowed = mask.copy()
+            allowed[self._endings] = False
+            candidates = np.flatnonzero(allowed)
             ids = candidates[top(self.logprobs[candidates], k)]
             complete = len(ids) == len(candidates)
         tokens = self._vocabulary.tokens

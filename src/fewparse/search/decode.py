@@ -5,6 +5,7 @@ from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.search.beam import beam_search
+from fewparse.search.closing import close
 from fewparse.search.events import Listener, ignore
 from fewparse.search.hypothesis import Hypothesis, ranked
 from fewparse.search.settings import Settings
@@ -19,7 +20,11 @@ def decode(
     usage: Usage,
     emit: Listener = ignore,
 ) -> list[Hypothesis]:
-    """Finished hypotheses, one a string, best first; none where the length limit came first."""
+    """Finished hypotheses, one a string, best first; none where even closing at the length limit failed."""
     search = speculative_search if settings.decoder == "speculative" else beam_search
     begin = [Hypothesis((), 0.0, constraint.start())]
-    return ranked(search(model, prompt, begin, settings, usage, emit))
+    found = ranked(search(model, prompt, begin, settings, usage, emit))
+    if found and not found[0].finished:
+        closed = close(model, prompt, found[0], settings, usage, emit)
+        return [closed] if closed else []
+    return found

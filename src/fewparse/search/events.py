@@ -51,6 +51,14 @@ class Forced:
 
 
 @dataclass(frozen=True)
+class Closed:
+    """An output at the length limit was finished in the shortest well-formed way."""
+
+    prefix: bytes
+    completion: bytes
+
+
+@dataclass(frozen=True)
 class Kept:
     """A hypothesis that survived a round."""
 
@@ -67,7 +75,7 @@ class RoundEnded:
     kept: tuple[Kept, ...]
 
 
-Event = RoundBegan | Sampled | BackedOff | Branched | Forced | RoundEnded
+Event = RoundBegan | Sampled | BackedOff | Branched | Forced | Closed | RoundEnded
 Listener = Callable[[Event], None]
 
 

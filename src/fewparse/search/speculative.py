@@ -39,7 +39,7 @@ def speculative_search(
     live, finished = split(begin)
     for number in range(1, settings.rounds + 1):
         if not live:
-            return finished
+            break
         emit(RoundBegan(number, tuple(h.text for h in live)))
         if settings.forced_spans:
             live = force(model, prompt, live, settings, usage, emit)
@@ -49,8 +49,8 @@ def speculative_search(
         live, finished = split(kept)
     if finished:
         return finished
-    # Rounds ran out with nothing finished: step by step always gets there.
-    return beam_search(model, prompt, live, replace(settings, decoder="greedy"), usage, emit)
+    # Rounds or lengths ran out with nothing finished: step by step always gets there.
+    return beam_search(model, prompt, live or begin, replace(settings, decoder="greedy"), usage, emit)
 
 
 class Expansion:

@@ -1,0 +1,78 @@
+"""Compare the decoders on the calendar test set: accuracy, requests, rounds, forward tokens and seconds.
+
+All settings run side by side on each item, so that figures of one run can be compared with each other.
+Run: make bench, or `python benchmarks/decoders.py [number of items]`.
+"""
+
+import json
+import sys
+
+from fewparse import load_domain, open_model
+from fewparse.retrieve.retriever import open_retriever
+from measure import RESULTS, Outcome, compare, nearest, write
+
+PLAIN = {"free_back_off": False, "free_branching": False, "forced_spans": False}
+SPECULATIVE = {"decoder": "speculative", "temperature": 0.5}
+SETTINGS: dict[str, dict[str, object]] = {
+    "greedy": {"decoder": "greedy"},
+    "beam 5": {"decoder": "beam", "width": 5},
+    "beam 5, forced spans": {"decoder": "beam", "width": 5, "forced_spans": True},
+    "speculative W=1 T=0": {**SPECULATIVE, "width": 1, "temperature": 0.0},
+    "speculative W=1 T=0, plain": {**SPECULATIVE, **PLAIN, "width": 1, "temperature": 0.0},
+    "speculative W=5": {**SPECULATIVE, "width": 5},
+    "speculative W=5, plain": {**SPECULATIVE, **PLAIN, "width": 5},
+    "speculative W=5, free back-off": {**SPECULATIVE, **PLAIN, "width": 5, "free_back_off": True},
+    "speculative W=5, free branching": {**SPECULATIVE, **PLAIN, "width": 5, "free_branching": True},
+    "speculative W=5, forced spans": {**SPECULATIVE, **PLAIN, "width": 5, "forced_spans": True},
+    "speculative W=5, all three": {
+        **SPECULATIVE,
+        "width": 5,
+        "free_back_off": True,
+        "free_branching": True,
+        "forced_spans": True,
+    },
+    "speculative W=10": {**SPECULATIVE, "width": 10},
+    "greedy, unconstrained": {"decoder": "greedy", "constrained": False},
+    "beam 5, unconstrained": {"decoder": "beam", "width": 5, "constrained": False},
+    "speculative W=5, unconstrained": {**SPECULATIVE, "width": 5, "constrained": False},
+}
+
+
+def main(limit: int) -> None:
+    """One row a setting, and the agreement of W=1 T=0 with greedy."""
+    domain = load_domain("calendar")
+    model = open_model()
+    items = domain.test_examples[:limit]
+    baselines = []
+    for name in ("embedding", "bm25"):
+        retriever = open_retriever(name, [e.utterance for e in domain.examples], model, 0, domain.fold)
+        baselines.append(nearest(f"no model: nearest training utterance, {name}", domain, items, retriever))
+
+    def report(outcomes: list[Outcome]) -> None:
+        write("decoders", [outcome.row() for outcome in [*baselines, *outcomes]])
+        print(len(outcomes[0].answers), end=" ", flush=True)
+
+    by_name = {outcome.name: outcome for outcome in compare(domain, model, items, SETTINGS, report)}
+    write_agreement(by_name["greedy"], by_name["speculative W=1 T=0"])
+    write_items([item.program for item in items], by_name)
+
+
+def write_agreement(greedy: Outcome, speculative: Outcome) -> None:
+    """Where speculative decoding of one sample at temperature 0 differs from constrained greedy decoding."""
+    pairs = list(zip(greedy.outputs, speculative.outputs, strict=True))
+    different = [{"greedy": a, "speculative": b} for a, b in pairs if a != b]
+    agreement = {"items": len(pairs), "same": len(pairs) - len(different), "different": different}
+    (RESULTS / "agreement.json").write_text(json.dumps(agreement, indent=1) + "\n")
+
+
+def write_items(gold: list[str], outcomes: dict[str, Outcome]) -> None:
+    """What each setting said for each item, to compare settings item by item."""
+    rows = [
+        {"gold": program, "outputs": {name: [o.outputs[i], o.answers[i]] for name, o in outcomes.items()}}
+        for i, program in enumerate(gold)
+    ]
+    (RESULTS / "decoders-items.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000)

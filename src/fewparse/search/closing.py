@@ -1,0 +1,63 @@
+"""Close an output that reached the length limit: the shortest way to something well-formed.
+
+Greedy decoding can run in circles that a grammar allows (one more guest, and one more). The search over bytes
+here has nothing to do with a model; what it appends is scored by one.
+"""
+
+import heapq
+from itertools import count
+
+import numpy as np
+
+from fewparse.constrain.state import State
+from fewparse.lm.model import LanguageModel
+from fewparse.lm.usage import Usage
+from fewparse.prompt import Prompt
+from fewparse.search.events import Closed, Listener
+from fewparse.search.hypothesis import Hypothesis
+from fewparse.search.settings import Settings
+
+MAX_STATES = 3_000
+
+
+def close(
+    model: LanguageModel,
+    prompt: Prompt,
+    hypothesis: Hypothesis,
+    settings: Settings,
+    usage: Usage,
+    emit: Listener,
+) -> Hypothesis | None:
+    """The hypothesis, finished in the shortest well-formed way; None if none is near."""
+    found = shortest_completion(hypothesis.state)
+    if found is None:
+        return None
+    completion, state = found
+    tokens = model.tokenize(completion.decode(errors="replace")) if completion else ()
+    if b"".join(token.bytes for token in tokens) != completion:
+        return None
+    logprob = hypothesis.logprob
+    if tokens:
+        logprob += sum(model.score(prompt, [hypothesis.tokens], [tokens], usage)[0])
+    whole = Hypothesis(hypothesis.tokens + tokens, logprob, state)
+    end = model.next_tokens(prompt, [whole.tokens], 1, settings.stop, usage)[0].end_logprob
+    emit(Closed(hypothesis.text, completion))
+    return whole.finish(end)
+
+
+def shortest_completion(begin: State) -> tuple[bytes, State] | None:
+    """The fewest bytes after which the output may end, by uniform-cost search; ties by byte order."""
+    order = count()
+    frontier: list[tuple[int, bytes, int, State]] = [(0, b"", next(order), begin)]
+    for _ in range(MAX_STATES):
+        if not frontier:
+            return None
+        length, said, _, state = heapq.heappop(frontier)
+        if state.may_end:
+            return said, state
+        for byte in np.unique(state.vocabulary.first_bytes[state.mask()]):
+            piece = bytes([int(byte)])
+            following = state.advance(piece)
+            if following is not None:
+                heapq.heappush(frontier, (length + 1, said + piece, next(order), following))
+    return None

@@ -1,0 +1,79 @@
+"""The oracle of the other tests, checked against Lark and against the plain meaning of UTF-8."""
+
+import random
+
+import pytest
+from grammar.earley import Recogniser, characters
+from grammar.samples import ALPHABETS, CALENDAR, SAMPLES, lark_language, longest_within, strings
+
+from fewparse.grammar.ebnf import read_grammar
+from fewparse.grammar.rules import Chars, Grammar, Ref, Text
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_accepts_exactly_what_lark_accepts(name: str) -> None:
+    ours, lark = Recogniser(read_grammar(SAMPLES[name])), lark_language(SAMPLES[name])
+    candidates = list(strings(ALPHABETS[name], longest_within(ALPHABETS[name], 1_000)))
+    verdicts = {text: lark(text) for text in candidates}
+    assert {text: ours.accepts(text) for text in candidates} == verdicts
+    assert len(set(verdicts.values())) == 2, "the strings should show both sides of the language"
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_prefix_is_viable_iff_some_sentence_begins_with_it(name: str) -> None:
+    ours, lark = Recogniser(read_grammar(SAMPLES[name])), lark_language(SAMPLES[name])
+    longest = longest_within(ALPHABETS[name], 1_000)
+    sentences = [text for text in strings(ALPHABETS[name], longest) if lark(text)]
+    for text in sentences:
+        encoded = text.encode()
+        assert all(ours.viable(encoded[:i]) for i in range(len(encoded) + 1))
+    for text in strings(ALPHABETS[name], 2):
+        begins = any(sentence.startswith(text) for sentence in sentences)
+        assert ours.viable(text.encode()) or not begins
+
+
+def test_accepts_what_lark_accepts_of_mutated_calendar_programs() -> None:
+    ours, lark = Recogniser(read_grammar(CALENDAR)), lark_language(CALENDAR)
+    programs = [
+        '(create "Lunch, at 1?" (with Anna (team sales)) (on Monday) (at 12:30pm) (for (hours 1)) (in Atlas))',
+        "(list (meetings (by me) (on February-28) (after 9am) (before noon) (in online)))",
+        "(free Anna Ben (on last-Friday) (after 10am) (for (minutes 45)))",
+        "(count (rooms (at-least 12) (floor 3) (has video) (free (at 1pm))))",
+    ]
+    rng, verdicts = random.Random(1), []
+    for program in programs:
+        assert ours.accepts(program)
+        for _ in range(60):
+            i, j = sorted(rng.sample(range(len(program)), 2))
+            mutated = rng.choice([program[:i] + program[i + 1 :], program[:i] + program[j:], program[i:j]])
+            if rng.random() < 0.5:
+                mutated = program[:i] + rng.choice("13a)( ") + program[i + 1 :]
+            verdicts.append(lark(mutated))
+            assert ours.accepts(mutated) == verdicts[-1], mutated
+    assert any(verdicts)
+    assert not all(verdicts)
+
+
+def test_drops_what_derives_nothing() -> None:
+    grammar = Grammar(
+        {"start": ((Text("a"), Ref("loop")), (Text("b"),), (Chars(()),)), "loop": ((Text("c"), Ref("loop")),)}
+    )
+    assert not Recogniser(grammar).viable(b"a")
+    assert Recogniser(grammar).accepts("b")
+
+
+def test_knows_the_characters_that_begin_with_some_bytes() -> None:
+    rng = random.Random(2)
+    for char in [*map(chr, range(0x900)), *(chr(rng.choice([0xFFFF, 0x10000, 0x10FFFF])) for _ in range(9)), "€"]:
+        encoded = char.encode()
+        for i in range(1, len(encoded) + 1):
+            low, high, missing = characters(encoded[:i])
+            assert low <= ord(char) <= high
+            assert missing == len(encoded) - i
+            assert chr(low).encode()[:i] == chr(high).encode()[:i] == encoded[:i]
+
+
+def test_no_character_begins_with_broken_utf8() -> None:
+    for broken in [b"\x80", b"\xc0", b"\xc1", b"\xc3a", b"\xe0\x80", b"\xed\xa0", b"\xf0\x80", b"\xf4\x90", b"\xf8", b"\xff"]:
+        low, high, _ = characters(broken)
+        assert low > high, broken
