@@ -1,1 +1,23 @@
-"""Shared by all tests; beside this file, the helpers of a room are imported as `room.helper`."""
+"""What all tests share: the real embedded model, loaded once."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.weights import pull
+
+settings.register_profile("fewparse", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("fewparse")
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[EmbeddedModel]:
+    """The real embedded model. Its cache is shared by all tests, which must not notice.
+
+    One thread: two of them wait for each other for seconds where another process shares the cores.
+    """
+    opened = EmbeddedModel(pull(), threads=1)
+    yield opened
+    opened.close()

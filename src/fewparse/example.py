@@ -1,7 +1,7 @@
 """The plain values that pass through fewparse."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from fewparse.lm.usage import Usage
@@ -27,11 +27,15 @@ class Example:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An output with its normalised score, and the program it stands for."""
+    """An output with the score that ranks it, and the program it stands for.
+
+    The score is the model's own, normalised by length, plus the weighted alignment where the domain reranks.
+    """
 
     text: str
     score: float
     program: str | None
+    model_score: float
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,6 @@ class Parse:
     trace: tuple[Event, ...]
     usage: Usage
     model: str
-    executed: bool = field(default=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The parse as one JSON object."""
@@ -68,7 +71,10 @@ class Parse:
             "answer": self.answer,
             "answer_error": self.answer_error,
             "failure": self.failure,
-            "candidates": [{"text": c.text, "score": c.score, "program": c.program} for c in self.candidates],
+            "candidates": [
+                {"text": c.text, "score": c.score, "program": c.program, "model_score": c.model_score}
+                for c in self.candidates
+            ],
             "examples_used": len(self.examples),
             "examples_dropped": self.examples_dropped,
             "usage": self.usage.as_dict(),

@@ -6,7 +6,8 @@ from typing import Any
 from fewparse.domains.domain import Domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import Target
-from fewparse.retrieve.arrange import Order
+from fewparse.retrieve.arrange import ORDERS, Order
+from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.settings import Decoder, Settings
 
 
@@ -20,6 +21,7 @@ class Options:
     order: Order
     retriever: str
     constrained: bool
+    rerank: float
     n_best: int
     search: Settings
 
@@ -42,6 +44,7 @@ class Options:
             "order": table.prompt.order,
             "retriever": table.prompt.retriever,
             "constrained": True,
+            "rerank": table.search.rerank,
             "n_best": search["width"],
         }
         for name in given:
@@ -55,6 +58,10 @@ class Options:
         """Refuse what makes no sense before anything is loaded."""
         if self.target not in ("program", "canonical"):
             raise UnknownName("target", self.target, ["program", "canonical"])
+        if self.order not in ORDERS:
+            raise UnknownName("order", self.order, ORDERS)
+        if self.retriever not in RETRIEVERS:
+            raise UnknownName("retriever", self.retriever, RETRIEVERS)
         if self.target == "canonical" and any(e.canonical is None for e in domain.examples):
             raise UsageError(f"the domain {domain.name} has no canonical utterances", "Use the target `program`.")
         if self.examples < 0 or self.n_best < 1:

@@ -19,6 +19,7 @@ from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.lm.usage import Usage
 from fewparse.options import Options
 from fewparse.prompt import Pair, Prompt
+from fewparse.rerank import Alignment
 from fewparse.retrieve.arrange import arrange, fit
 from fewparse.retrieve.retriever import Retriever, open_retriever
 from fewparse.search.decode import decode
@@ -58,8 +59,9 @@ class Parser:
             examples, prompt = self.prompt(utterance, context, without, usage)
             constraint = self._constraint(utterance)
             found = decode(self.model, prompt, constraint, self._settings, usage, tee(trace.append, emit))
-        candidates = tuple(self._candidate(h, constraint) for h in found)[: self.options.n_best]
+        candidates = self._candidates(utterance, found, constraint)[: self.options.n_best]
         best = candidates[0] if candidates else None
+        available = sum(example not in without for example in self.domain.examples)
         answer, answer_error = self._answer(best.program if best else None)
         return Parse(
             utterance=utterance,
@@ -71,7 +73,7 @@ class Parser:
             failure=None if best else f"nothing was finished within {self._settings.limit} tokens",
             candidates=candidates,
             examples=examples,
-            examples_dropped=min(self.options.examples, len(self.domain.examples)) - len(examples),
+            examples_dropped=min(self.options.examples, available) - len(examples),
             prompt=prompt,
             trace=tuple(trace),
             usage=usage,
@@ -138,12 +140,26 @@ class Parser:
             return Unconstrained(vocabulary, self._template.lead.encode())
         return self.domain.constraint(vocabulary, self.options.target, self._template.lead, utterance)
 
-    def _candidate(self, hypothesis: Hypothesis, constraint: Constraint) -> Candidate:
-        """An output, checked once more against its constraint: nothing ill-formed leaves here."""
-        if not constraint.accepts(hypothesis.text):
-            raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint refuses")
-        text = hypothesis.text.decode(errors="replace").removeprefix(self._template.lead)
-        return Candidate(text, hypothesis.score, self.domain.program_of(text, self.options.target))
+    def _candidates(
+        self, utterance: str, found: Sequence[Hypothesis], constraint: Constraint
+    ) -> tuple[Candidate, ...]:
+        """The outputs, best first, checked once more: nothing ill-formed leaves here."""
+        candidates = []
+        for hypothesis in found:
+            if not constraint.accepts(hypothesis.text):
+                raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint refuses")
+            text = hypothesis.text.decode(errors="replace").removeprefix(self._template.lead)
+            score = hypothesis.score
+            if self.options.rerank:
+                score += self.options.rerank * self._alignment.score(utterance, text)
+            program = self.domain.program_of(text, self.options.target)
+            candidates.append(Candidate(text, score, program, hypothesis.score))
+        return tuple(sorted(candidates, key=lambda c: -c.score))
+
+    @cached_property
+    def _alignment(self) -> Alignment:
+        target = self.options.target
+        return Alignment((e.utterance, e.output(target)) for e in self.domain.examples)
 
     def _answer(self, program: str | None) -> tuple[Any, str | None]:
         if program is None or self.domain.executor is None:

@@ -154,12 +154,12 @@ def characters(begun: bytes) -> tuple[int, int, int]:
     if lead >= 0xF0:
         length, floor, ceiling = 4, 0x10000, 0x10FFFF
     if lead < 0xC0 or lead >= 0xF8 or any(byte & 0xC0 != 0x80 for byte in begun[1:]):
-        return 1, 0, 0
+        return 0, -1, 0
     bits = lead & (0x7F >> length)
     for byte in begun[1:]:
         bits = bits << 6 | byte & 0x3F
     missing = length - len(begun)
     low, high = max(bits << 6 * missing, floor), min(((bits + 1) << 6 * missing) - 1, ceiling)
-    if low >= 0xD800 and high <= 0xDFFF:
-        return 1, 0, 0
+    if low > high or (low >= 0xD800 and high <= 0xDFFF):
+        return 0, -1, 0
     return low, high, missing

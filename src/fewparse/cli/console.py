@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from fewparse.errors import FewparseError, UsageError
 from fewparse.lm.weights import Progress as Report
@@ -38,13 +38,18 @@ def input_lines() -> Iterator[tuple[int, str | UsageError]]:
 def download_progress() -> Iterator[Report]:
     """A progress bar on standard error that appears only if something is fetched."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
-        tasks = {}
+    progress = Progress(*columns, console=err, transient=True)
+    tasks: dict[str, TaskID] = {}
 
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                label = {"download": "Fetching the model", "unpack": "Unpacking the model"}[stage]
-                tasks[stage] = progress.add_task(label, total=total)
-            progress.update(tasks[stage], completed=min(done, total))
+    def report(stage: str, done: int, total: int) -> None:
+        progress.start()
+        if stage not in tasks:
+            label = {"download": "Fetching the model", "unpack": "Unpacking the model"}[stage]
+            tasks[stage] = progress.add_task(label, total=total)
+        progress.update(tasks[stage], completed=min(done, total))
 
+    try:
         yield report
+    finally:
+        if tasks:
+            progress.stop()

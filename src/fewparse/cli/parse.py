@@ -35,14 +35,19 @@ def parse(
     order: Annotated[str | None, typer.Option(help=" | ".join(ORDERS))] = None,
     prompt: Annotated[str | None, typer.Option(help="A prompt template's name.")] = None,
     target: Annotated[str | None, typer.Option(help="program | canonical")] = None,
+    rerank: Annotated[
+        float | None, typer.Option(help="Weight of the alignment with the utterance.", min=0)
+    ] = None,
     model: Annotated[str, typer.Option(help="embedded | gguf:PATH")] = EMBEDDED,
     seed: Annotated[int | None, typer.Option(help="For samples and shuffles.", min=0)] = None,
 ) -> None:
     """Parse one utterance, or every line of standard input, into a well-formed program."""
-    from fewparse.domains.domain import load_domain
+    from fewparse.domains.domain import is_unicode, load_domain
 
     if utterance is not None and not utterance.strip():
         raise UsageError("the utterance is empty")
+    if utterance is not None and not is_unicode(utterance):
+        raise UsageError("the utterance is not UTF-8 text")
     loaded = load_domain(domain)
     options = Options.settle(
         loaded,
@@ -56,8 +61,10 @@ def parse(
         order=order,
         template=prompt,
         target=target,
+        rerank=rerank,
         seed=seed,
     )
+    loaded.check(options.template)
     with download_progress() as progress:
         opened = open_model(model, progress)
     parser = Parser(loaded, opened, options)
@@ -86,8 +93,8 @@ def parse(
 
 
 def lines() -> Iterator[tuple[int, str | FewparseError]]:
-    """The utterances of standard input; empty lines between them are passed over."""
-    return ((number, line) for number, line in input_lines() if line != "")
+    """The utterances of standard input; blank lines between them are passed over."""
+    return ((n, line) for n, line in input_lines() if isinstance(line, FewparseError) or line.strip())
 
 
 def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:

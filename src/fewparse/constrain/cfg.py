@@ -14,7 +14,7 @@ import llguidance
 import numpy as np
 
 from fewparse.constrain.copying import copy_spans
-from fewparse.constrain.state import Constraint, State
+from fewparse.constrain.state import Constraint, State, dead_end
 from fewparse.errors import ConstraintError, LimitExceeded
 from fewparse.grammar.rules import Chars, Grammar, Ref, trim
 from fewparse.vocabulary import Mask, Vocabulary
@@ -77,6 +77,8 @@ def check(matcher: llguidance.LLMatcher) -> None:
     """An engine in error answers as if the output must end: refuse that."""
     if matcher.is_error():
         reason = matcher.get_error().split("\n<state>")[0]
+        if reason == "NoExtensionBias":  # its mask came out empty
+            raise dead_end()
         if any(word in reason.lower() for word in LIMIT_WORDS):
             raise LimitExceeded(f"the grammar engine reached a limit: {reason}", "Is the grammar very ambiguous?")
         raise ConstraintError(f"the grammar engine failed: {reason}")

@@ -8,7 +8,8 @@ def copy_spans(grammar: Grammar, names: tuple[str, ...], utterance: str) -> Gram
     """Replace the rules of these names by the spans of the utterance that consist of their characters."""
     for name in names:
         if name not in grammar.rules:
-            raise UnknownName("rule to copy", name, grammar.rules)
+            written = [rule for rule in grammar.rules if "__" not in rule]
+            raise UnknownName("rule to copy", name, written)
         grammar = grammar.with_rules(spans(grammar, name, utterance))
     return grammar
 

@@ -37,10 +37,7 @@ class State(ABC):
         if self.mask().any():
             return False
         if not self.may_end:
-            raise DeadEnd(
-                "nothing may follow here and the output may not end",
-                "Does the model's vocabulary spell every character of the grammar?",
-            )
+            raise dead_end()
         return True
 
     def allowed(self, pieces: Sequence[bytes]) -> list[bool]:
@@ -86,6 +83,14 @@ class Constraint(ABC):
             return self.start().may_end
         state = self.start().advance(text)
         return state is not None and state.may_end
+
+
+def dead_end() -> DeadEnd:
+    """The defect that nothing may follow a state that may not end."""
+    return DeadEnd(
+        "nothing may follow here and the output may not end",
+        "Does the model's vocabulary spell every character of the grammar?",
+    )
 
 
 def first_bytes(vocabulary: Vocabulary, mask: Mask) -> bytes:

@@ -33,10 +33,12 @@ class AnyText(State):
 
     def mask(self) -> Mask:
         """All text tokens, or those that carry on the lead."""
-        if self._said < len(self._constraint.lead):
-            tokens = self.vocabulary.tokens
-            return np.array([self.advance(token) is not None for token in tokens])
-        return self.vocabulary.is_text
+        masks = self._constraint.lead_masks
+        if self._said >= len(self._constraint.lead):
+            return self.vocabulary.is_text
+        if self._said not in masks:
+            masks[self._said] = np.array([self.advance(token) is not None for token in self.vocabulary.tokens])
+        return masks[self._said]
 
 
 class Unconstrained(Constraint):
@@ -45,6 +47,7 @@ class Unconstrained(Constraint):
     def __init__(self, vocabulary: Vocabulary, lead: bytes = b"") -> None:
         self.vocabulary = vocabulary
         self.lead = lead
+        self.lead_masks: dict[int, Mask] = {}
 
     def start(self) -> State:
         """Nothing said yet."""

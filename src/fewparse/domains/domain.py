@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.copying import copy_spans
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -22,6 +24,11 @@ from fewparse.grammar.rules import Grammar
 from fewparse.prompt import Template, bundled_template, read_template
 from fewparse.retrieve.folding import Fold, folding, word_kinds
 from fewparse.vocabulary import Vocabulary
+
+REQUIRED: dict[Target, tuple[str, ...]] = {
+    "program": ("utterance", "program"),
+    "canonical": ("utterance", "program", "canonical"),
+}
 
 
 @dataclass(frozen=True)
@@ -106,13 +113,21 @@ class Domain:
         return function  # type: ignore[no-any-return]
 
     def execute(self, program: str) -> Any:
-        """The denotation of a program; whatever the executor raises is an `ExecutionError`."""
+        """The denotation of a program; what the executor raises or JSON cannot say is an `ExecutionError`."""
         if self.executor is None:
             raise ExecutionError(f"the domain {self.name} has no executor")
         try:
-            return self.executor(program)
+            answer = self.executor(program)
+            json.dumps(answer, allow_nan=False, sort_keys=True)
         except Exception as error:
             raise ExecutionError(str(error) or type(error).__name__) from error
+        return answer
+
+    def check(self, template: str | None = None) -> None:
+        """Read all that a parse will need, so that mistakes show before a model is loaded."""
+        if self.table.constraint.kind == "grammar":
+            copy_spans(self.grammar, self.table.constraint.copy_rules, "")
+        _ = self.fold, self.template(template), self.executor
 
 
 def bundled_domains() -> dict[str, Path]:
@@ -124,7 +139,7 @@ def bundled_domains() -> dict[str, Path]:
 def load_domain(place: str | Path) -> Domain:
     """A domain by the name of a bundled one, or by the path of its folder."""
     bundled = bundled_domains()
-    folder = bundled.get(str(place), Path(place).expanduser())
+    folder = bundled.get(str(place)) or Path(os.path.expanduser(place))
     if not folder.is_dir():
         raise UnknownName("domain", str(place), bundled, "Or give the path of a domain folder.")
     path = folder / "domain.toml"
@@ -133,36 +148,27 @@ def load_domain(place: str | Path) -> Domain:
             "the folder has no domain.toml", folder, hint="`fewparse new NAME` makes a domain folder."
         )
     table = read_domain_table(path)
-    examples = read_examples(folder / "examples.jsonl")
+    examples = read_examples(folder / "examples.jsonl", REQUIRED[table.target])
     if not examples:
         raise DomainError("there are no examples", folder / "examples.jsonl")
-    if table.target == "canonical":
-        require_canonical(examples, folder / "examples.jsonl")
     return Domain(folder, table, examples)
 
 
-def require_canonical(examples: Sequence[Example], path: Path) -> None:
-    """The canonical target needs canonical utterances."""
-    for line, example in enumerate(examples, 1):
-        if example.canonical is None:
-            raise DomainError("`canonical` is missing, and the domain's target is canonical", path, line)
-
-
-def read_examples(path: Path) -> tuple[Example, ...]:
+def read_examples(path: Path, required: Sequence[str] = REQUIRED["program"]) -> tuple[Example, ...]:
     """Examples of a JSON-lines file; every mistake is a `DomainError` with line and column."""
-    source = read_text(path)
-    return tuple(
-        read_example(text, number, path) for number, text in enumerate(source.split("\n"), 1) if text.strip()
-    )
+    lines = enumerate(read_text(path).split("\n"), 1)
+    return tuple(read_example(text, number, path, required) for number, text in lines if text.strip())
 
 
-def read_example(text: str, number: int, path: Path) -> Example:
+def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:
     """One line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
     source = "\n" * (number - 1) + text
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise DomainError(f"not valid JSON: {error.msg}", path, number, error.colno, source) from None
+    except (ValueError, RecursionError) as error:
+        raise DomainError(f"not readable JSON: {error}", path, number) from None
     if not isinstance(value, dict):
         raise DomainError("expected an object with `utterance` and `program`", path, number, 1, source)
     known = Example.__dataclass_fields__
@@ -173,10 +179,17 @@ def read_example(text: str, number: int, path: Path) -> Example:
             raise DomainError(f"unknown key {key!r}", path, number, column, source, hint)
         if not isinstance(field, str):
             raise DomainError(f"`{key}` is a string", path, number, column, source)
-    for key in ("utterance", "program"):
+        if not is_unicode(field):
+            raise DomainError(f"`{key}` has half a character (a lone surrogate)", path, number, column)
+    for key in required:
         if not value.get(key, "").strip():
             raise DomainError(f"`{key}` is missing or empty", path, number, 1, source)
     return Example(**value)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a string can be written as UTF-8; half of a surrogate pair cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def load_file(path: Path) -> Any:

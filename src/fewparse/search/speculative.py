@@ -5,6 +5,7 @@ that come with every sample tell what is best at the cut without another request
 hypotheses anywhere along it (free branching).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,22 +36,31 @@ def speculative_search(
     usage: Usage,
     emit: Listener,
 ) -> list[Hypothesis]:
-    """The best finished hypotheses after at most `rounds` rounds."""
+    """All finished hypotheses met on the way, after at most `rounds` rounds."""
     live, finished = split(begin)
-    for number in range(1, settings.rounds + 1):
-        if not live:
-            break
+    ended: list[Hypothesis] = []
+    number = 0
+    while live and number < settings.rounds:
+        number += 1
         emit(RoundBegan(number, tuple(h.text for h in live)))
         if settings.forced_spans:
             live = force(model, prompt, live, settings, usage, emit)
         candidates = Expansion(model, prompt, settings, usage, emit).expand(live, number)
-        kept = ranked([*finished, *candidates], settings.width)
+        ended += split(candidates)[1]
+        kept = within(settings.margin, ranked([*finished, *candidates], settings.width))
         emit(RoundEnded(number, tuple(Kept(h.text, h.score, h.finished) for h in kept)))
         live, finished = split(kept)
-    if finished:
-        return finished
+    if outputs := ended if settings.width > 1 else finished:
+        return outputs
     # Rounds or lengths ran out with nothing finished: step by step always gets there.
-    return beam_search(model, prompt, live or begin, replace(settings, decoder="greedy"), usage, emit)
+    greedy = replace(settings, decoder="greedy")
+    return beam_search(model, prompt, live or begin, greedy, usage, emit, number)
+
+
+def within(margin: float, kept: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Without the live hypotheses that have fallen too far behind the best finished one."""
+    best = max((h.score for h in kept if h.finished), default=-math.inf)
+    return [h for h in kept if h.finished or h.score >= best - margin]
 
 
 class Expansion:

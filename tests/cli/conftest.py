@@ -1,0 +1,34 @@
+"""Domain folders for the command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = [
+    {"utterance": "is the lamp on", "program": "maybe", "canonical": "it may be"},
+    {"utterance": "is the radio on", "program": "maybe", "canonical": "it may be"},
+]
+SETTINGS = '[prompt]\nexamples = 2\nretriever = "all"\n[search]\nwidth = 3\n'
+
+
+@pytest.fixture(scope="session")
+def yes_or_no(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A domain at odds with itself: its examples say `maybe`, its grammar only `yes` or `no`."""
+    folder = tmp_path_factory.mktemp("domains") / "yes-or-no"
+    folder.mkdir()
+    (folder / "domain.toml").write_text('name = "yes-or-no"\n' + SETTINGS)
+    (folder / "grammar.lark").write_text('start: "yes" | "no"\n')
+    (folder / "examples.jsonl").write_text("".join(json.dumps(e) + "\n" for e in EXAMPLES))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def canonical(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A domain in which the model says canonical utterances that stand for programs."""
+    folder = tmp_path_factory.mktemp("domains") / "canonical"
+    folder.mkdir()
+    settings = 'name = "canonical"\ntarget = "canonical"\n[constraint]\nkind = "strings"\n'
+    (folder / "domain.toml").write_text(settings + SETTINGS)
+    (folder / "examples.jsonl").write_text("".join(json.dumps(e) + "\n" for e in EXAMPLES))
+    return folder

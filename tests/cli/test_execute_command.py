@@ -1,0 +1,70 @@
+"""`fewparse execute`: programs to denotations, without a model."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli.running import Ended, fewparse, without_model
+from fewparse.domains.domain import bundled_domains
+
+ASK, NOTE = "(ask (radio kitchen))", '(note "x")'
+
+
+def with_executor(folder: Path, source: str) -> Path:
+    shutil.copytree(bundled_domains()["starter"], folder)
+    (folder / "executor.py").write_text(source)
+    return folder
+
+
+def test_each_program_gets_one_line_with_its_denotation(tmp_path: Path) -> None:
+    ended = fewparse("execute", "starter", stdin=f"{ASK}\n{NOTE}\n", env=without_model(tmp_path))
+    assert ended == Ended(0, 'on\n{"noted": "x"}\n', "")
+
+
+def test_a_program_that_fails_has_an_error_line_in_its_place_and_the_exit_code_is_1() -> None:
+    ended = fewparse("execute", "starter", stdin=f"{ASK}\n(nonsense)\n{NOTE}")
+    assert ended.out.splitlines() == ["on", "error: not a program of this language: (nonsense)", '{"noted": "x"}']
+    assert (ended.code, ended.err) == (1, "")
+
+
+def test_a_line_that_is_not_utf8_has_an_error_line_in_its_place() -> None:
+    ended = fewparse("execute", "starter", stdin=b"\xff\n" + ASK.encode())
+    assert ended.out.splitlines() == ["error: not UTF-8 text (byte 1 of the line)", "on"]
+    assert ended.code == 1
+
+
+def test_no_programs_are_no_failure() -> None:
+    assert fewparse("execute", "calendar") == Ended(0, "", "")
+
+
+def test_a_denotation_of_many_lines_stays_on_one(tmp_path: Path) -> None:
+    folder = with_executor(tmp_path / "lines", 'def execute(program): return "one\\ntwo"\n')
+    assert fewparse("execute", str(folder), stdin="x\ny\n").out == "one two\none two\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("{1, 2}", "Object of type set is not JSON serializable"),
+        ("float('nan')", "Out of range float values are not JSON compliant"),
+        ("1 / 0", "division by zero"),
+        ("execute(program)", "maximum recursion depth exceeded"),
+    ],
+)
+def test_whatever_an_executor_does_wrong_is_an_error_line(answer: str, problem: str, tmp_path: Path) -> None:
+    folder = with_executor(tmp_path / "wrong", f"def execute(program): return {answer}\n")
+    ended = fewparse("execute", str(folder), stdin="x\n")
+    assert ended.out.startswith(f"error: {problem}")
+    assert ended.code == 1
+
+
+def test_a_domain_that_cannot_execute_is_told_how_it_could(tmp_path: Path) -> None:
+    folder = tmp_path / "mute"
+    shutil.copytree(bundled_domains()["starter"], folder)
+    settings = (folder / "domain.toml").read_text()
+    (folder / "domain.toml").write_text(settings.replace("executor =", "# executor ="))
+    ended = fewparse("execute", str(folder), stdin="x\n")
+    assert (ended.code, ended.out) == (2, "")
+    assert "the domain starter has no executor" in ended.err
+    assert 'executor = "executor.py:execute"' in ended.err

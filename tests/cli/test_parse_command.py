@@ -1,0 +1,173 @@
+"""`fewparse parse`, with the real embedded model."""
+
+import json
+import signal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.running import HALL, QUICK, Ended, fewparse, started
+from fewparse.domains.domain import load_domain
+from fewparse.vocabulary import BYTES
+
+KEYS = {
+    *("utterance", "target", "output", "program", "answer", "answer_error", "failure", "candidates"),
+    *("examples_used", "examples_dropped", "usage", "model"),
+}
+USAGE = {
+    *("requests", "rounds", "prompt_tokens", "completion_tokens"),
+    *("prefill_tokens", "forward_tokens", "forward_passes", "seconds"),
+}
+STOP = "stop the radio in the office"
+
+
+@pytest.fixture(scope="module")
+def lines() -> Ended:
+    """Two utterances with blank lines and a broken one between them, as JSON."""
+    given = f"{HALL}\r\n\n   \n".encode() + b"turn on the l\xff\n" + STOP.encode()
+    return fewparse("parse", "starter", "--json", *QUICK, stdin=given)
+
+
+def objects(ended: Ended) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def test_every_line_of_standard_input_is_answered_in_order_and_blank_lines_are_passed_over(lines: Ended) -> None:
+    assert [o["utterance"] for o in objects(lines)] == [HALL, None, STOP]
+
+
+def test_a_line_that_is_not_utf8_is_reported_with_its_number_and_the_others_are_parsed(lines: Ended) -> None:
+    first, broken, last = objects(lines)
+    assert "line 4: not UTF-8 text (byte 14 of the line)" in lines.err
+    assert set(broken) == {"utterance", "error"}
+    assert "UTF-8" in broken["error"]
+    assert first["output"]
+    assert last["output"]
+    assert lines.code == 1
+
+
+def test_a_json_object_has_exactly_the_documented_keys(lines: Ended) -> None:
+    found = objects(lines)[0]
+    assert set(found) == KEYS
+    assert set(found["usage"]) == USAGE
+    assert [set(c) for c in found["candidates"]] == [{"text", "score", "program", "model_score"}]
+
+
+def test_a_json_object_tells_what_was_found_and_what_it_cost(lines: Ended) -> None:
+    found = objects(lines)[0]
+    assert found["output"] == found["program"] == found["candidates"][0]["text"] == "(set (lamp hall) on)"
+    assert found["answer"] == {"device": "lamp", "room": "hall", "state": "on"}
+    assert (found["answer_error"], found["failure"], found["target"]) == (None, None, "program")
+    assert (found["examples_used"], found["examples_dropped"]) == (2, 0)
+    assert found["model"] == "embedded:smollm2-135m"
+    assert all(found["usage"][counter] > 0 for counter in USAGE)
+
+
+def test_one_utterance_is_answered_with_its_program_and_the_program_s_denotation() -> None:
+    ended = fewparse("parse", "starter", HALL, *QUICK)
+    answer = '  = {"device": "lamp", "room": "hall", "state": "on"}'
+    assert ended == Ended(0, f"{HALL}\n  (set (lamp hall) on)\n{answer}\n", "")
+
+
+@cache
+def decoded(decoder: str) -> Ended:
+    return fewparse(
+        *("parse", "starter", STOP, "--json", "--examples", "2", "--decoder", decoder),
+        *("--width", "2", "--n-best", "2", "--seed", "7"),
+    )
+
+
+@pytest.mark.parametrize("decoder", ["beam", "speculative", "greedy"])
+def test_every_decoder_finds_well_formed_programs_best_first(decoder: str) -> None:
+    ended = decoded(decoder)
+    (found,) = objects(ended)
+    grammar = load_domain("starter").constraint(BYTES, "program", "", STOP)
+    candidates = found["candidates"]
+    assert ended.code == 0
+    assert 1 <= len(candidates) <= 2
+    assert all(grammar.accepts(c["text"].encode()) for c in candidates)
+    assert [c["score"] for c in candidates] == sorted((c["score"] for c in candidates), reverse=True)
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    decoded_again = decoded.__wrapped__("speculative")
+    (one,), (other,) = objects(decoded("speculative")), objects(decoded_again)
+    one["usage"].pop("seconds")
+    other["usage"].pop("seconds")
+    assert one == other
+
+
+def test_n_best_lists_that_many_candidates_with_their_scores(yes_or_no: Path) -> None:
+    ended = fewparse("parse", str(yes_or_no), "is the lamp on", "--decoder", "beam", "--n-best", "2")
+    _, best, *ranked = ended.out.splitlines()
+    assert [line.split()[0] for line in ranked] == ["1.", "2."]
+    assert {line.split()[2] for line in ranked} == {"yes", "no"}
+    assert ranked[0].split()[2] == best.strip()
+    assert float(ranked[0].split()[1]) >= float(ranked[1].split()[1])
+
+
+def test_unconstrained_lets_the_model_say_what_the_grammar_refuses(yes_or_no: Path) -> None:
+    ended = fewparse("parse", str(yes_or_no), "is the lamp on", "--unconstrained", "--decoder", "greedy")
+    assert ended == Ended(0, "is the lamp on\n  maybe\n", "")
+
+
+def test_explain_shows_examples_prompt_rounds_and_where_samples_were_cut(yes_or_no: Path) -> None:
+    ended = fewparse("parse", str(yes_or_no), "is the lamp on", "--explain", "--decoder", "speculative")
+    assert ended.code == 0
+    assert "2 examples by all" in ended.out
+    assert "  is the radio on\n    maybe\n" in ended.out
+    assert ";;; Translate questions into Lisp expressions" in ended.out
+    assert "constrained speculative, width 3" in ended.out
+    assert "round 1: 1 live" in ended.out
+    assert "✂maybe" in ended.out
+    assert ended.out.splitlines()[-1] in ("  yes", "  no")
+
+
+def test_a_canonical_utterance_is_shown_with_the_program_it_stands_for(canonical: Path) -> None:
+    ended = fewparse("parse", str(canonical), "is the lamp on", "--decoder", "greedy")
+    assert ended == Ended(0, "is the lamp on\n  it may be\n  maybe\n", "")
+
+
+def test_an_utterance_longer_than_the_context_is_refused_with_both_lengths() -> None:
+    ended = fewparse("parse", "starter", "--examples", "0", stdin="lamp " * 10_000 + f"\n{HALL}\n")
+    assert ended.code == 1
+    assert "error: line 1: the prompt needs 10" in ended.err
+    assert "the model's context holds 8192" in ended.err
+    assert HALL in ended.out, "the line behind it is parsed all the same"
+
+
+def test_ctrl_c_ends_a_run_with_130_and_keeps_what_was_answered(yes_or_no: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child would inherit that it is ignored
+    try:
+        process = started("parse", str(yes_or_no), "--json", "--decoder", "greedy")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"is the lamp on\n" * 2_000)
+        process.stdin.flush()
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, err = process.communicate(timeout=120)
+    answers = [json.loads(line) for line in (first + rest).splitlines()]
+    assert process.returncode == 130
+    assert 1 <= len(answers) < 2_000
+    assert all(a["output"] in ("yes", "no") for a in answers)
+    assert b"Traceback" not in err
+
+
+def test_a_reader_that_leaves_ends_the_run_quietly(yes_or_no: Path) -> None:
+    process = started("parse", str(yes_or_no), "--decoder", "greedy")
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"is the lamp on\n" * 50)
+        process.stdin.close()
+        assert process.stdout.readline() == b"is the lamp on\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

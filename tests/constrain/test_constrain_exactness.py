@@ -1,0 +1,51 @@
+"""Exactly the tokens that keep an output well-formed, judged by oracles; and never a dead end."""
+
+import random
+
+import numpy as np
+import pytest
+
+from constrain.cases import CASES, CONTEXT_FREE, TRIES, Case, compiled, prefixes, steps
+from fewparse.vocabulary import Vocabulary
+
+WALKS = 24
+
+
+def is_mid_character(prefix: bytes) -> bool:
+    try:
+        prefix.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_mask_is_the_oracles_over_the_whole_vocabulary(case: Case, vocabulary: Vocabulary) -> None:
+    start = compiled(case, vocabulary).start()
+    for prefix in prefixes(case, vocabulary):
+        state = start.advance(prefix) if prefix else start
+        assert state is not None, prefix
+        expected = case.oracle.mask(prefix, vocabulary)
+        wrong = [vocabulary.tokens[i] for i in np.flatnonzero(state.mask() != expected)]
+        assert wrong == [], prefix
+        assert state.may_end == case.oracle.accepts(prefix), prefix
+
+
+def test_hundreds_of_prefixes_are_judged_and_many_stop_within_a_character(vocabulary: Vocabulary) -> None:
+    judged = [prefix for case in CONTEXT_FREE for prefix in prefixes(case, vocabulary)]
+    assert len(judged) >= 200
+    assert sum(map(is_mid_character, judged)) >= 20
+    assert any(is_mid_character(prefix) for case in TRIES for prefix in prefixes(case, vocabulary))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_no_walk_meets_a_dead_end_and_all_end_in_a_sentence(case: Case, vocabulary: Vocabulary) -> None:
+    constraint, rng = compiled(case, vocabulary), random.Random(7)
+    for _ in range(WALKS):
+        *_, last = steps(constraint, rng)
+        assert constraint.accepts(last.said), last.said
+        assert case.oracle.accepts(last.said), last.said
+
+
+def test_a_thousand_walks_are_made() -> None:
+    assert len(CASES) * 2 * WALKS >= 1_000

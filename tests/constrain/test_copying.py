@@ -1,0 +1,169 @@
+"""The copy option: free text is a span of the utterance, word for word."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from constrain.cases import spans
+from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.copying import copy_spans
+from fewparse.errors import ConstraintError, UnknownName
+from fewparse.grammar.ebnf import read_grammar
+from fewparse.vocabulary import BYTES, Vocabulary
+from grammar.earley import Recogniser
+from grammar.samples import CALENDAR
+
+SOURCE = 'start: "<" TEXT ">" | "none"\nTEXT: /[a-zé😀 .,]+/'
+PERMITTED = set("abcdefghijklmnopqrstuvwxyzé😀 .,")
+
+
+def copied(utterance: str, source: str = SOURCE, names: tuple[str, ...] = ("TEXT",)) -> ContextFree:
+    return ContextFree(read_grammar(source), BYTES, copy=names, utterance=utterance)
+
+
+def language(constraint: ContextFree) -> set[str]:
+    """All sentences, by following every byte that may follow."""
+    found, frontier = set(), [(b"", constraint.start())]
+    while frontier:
+        said, state = frontier.pop()
+        if state.may_end:
+            found.add(said.decode())
+        for byte in state.mask().nonzero()[0].tolist():
+            following = state.advance(bytes([byte]))
+            assert following is not None
+            frontier.append((said + bytes([byte]), following))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("utterance", "expected"),
+    [
+        ("one two", {"one", "two", "one two"}),
+        ("one  two", {"one", "two", "one  two"}),
+        (" a, b ", {"a", "a,", "a, b", ",", ", b", "b"}),
+        ("one 1 two", {"one", "two"}),
+        ("one1 two", {"two"}),
+        ("oneXtwo three", {"three"}),
+        ("é😀.", {"é", "é😀", "é😀.", "😀", "😀.", "."}),
+        ("a a", {"a", "a a"}),
+        ("x_y z", {"x", "y", "z", "y z"}),
+        ("one\ntwo", {"one", "two"}),
+    ],
+)
+def test_the_spans_are_those_between_words(utterance: str, expected: set[str]) -> None:
+    assert language(copied(utterance)) == {"none"} | {f"<{span}>" for span in expected}
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(st.text(st.sampled_from("aabé😀  .,_1Ü\n\u00a0ß"), max_size=14))
+@example("")
+@example("   ")
+def test_the_spans_are_those_of_brute_force(utterance: str) -> None:
+    expected = spans(utterance, PERMITTED.__contains__)
+    assert language(copied(utterance)) == {"none"} | {f"<{span}>" for span in expected}
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(st.text(max_size=12))
+def test_a_copied_text_stands_in_any_utterance_and_in_the_grammar(utterance: str) -> None:
+    source = 'start: "<" TEXT ">" | "none"\nTEXT: /[^<>]+/'
+    free = Recogniser(read_grammar(source))
+    sentences = language(copied(utterance, source))
+    assert sentences == {"none"} | {f"<{span}>" for span in spans(utterance, lambda char: char not in "<>")}
+    for sentence in sentences:
+        assert free.accepts(sentence)
+        assert sentence == "none" or sentence[1:-1] in utterance
+
+
+def test_spans_are_allowed_token_by_token(model_vocabulary: Vocabulary) -> None:
+    grammar = read_grammar(CALENDAR)
+    constraint = ContextFree(grammar, model_vocabulary, copy=("TITLE",), utterance="cancel the budget review")
+    assert constraint.accepts(b'(what (meeting "budget review"))')
+    assert constraint.accepts(b'(what (meeting "the budget"))')
+    assert not constraint.accepts(b'(what (meeting "budget reviews"))')
+    assert not constraint.accepts(b'(what (meeting "budge"))')
+    state = constraint.start().advance(b'(what (meeting "budget')
+    assert state is not None
+    assert [token for token in model_vocabulary.tokens if token and state.advance(token)] == [
+        token for token, yes in zip(model_vocabulary.tokens, state.mask(), strict=True) if yes
+    ]
+    assert state.allowed([b'"', b" review", b" revi", b"s", b" the"]) == [True, True, True, False, False]
+
+
+def test_a_long_utterance_is_copied_from_everywhere() -> None:
+    words = [chr(ord("a") + i % 26) * (i % 7 + 1) for i in range(300)]
+    constraint = copied(" ".join(words))
+    assert constraint.accepts(f"<{' '.join(words)}>".encode())
+    assert constraint.accepts(f"<{' '.join(words[150:170])}>".encode())
+    assert not constraint.accepts(f"<{' '.join(words[150:170])}b>".encode())
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'TEXT: "abc"',
+        'TEXT: "a"+',
+        "TEXT: /[a-z]/",
+        "TEXT: /[a-z]{3}/",
+        "TEXT: /[a-z]{1,40}/",
+        "TEXT: /[a-z]{2,}/",
+        "TEXT: /[a-z]+[0-9]+/",
+        "TEXT: /[a-z]+|[0-9]+/",
+        'TEXT: "\\"" /[a-z]+/ "\\""',
+        "TEXT: TEXT",
+        "TEXT: ",
+    ],
+)
+def test_a_rule_that_is_not_one_repeated_class_is_refused(rule: str) -> None:
+    with pytest.raises(ConstraintError, match="not one repeated character class") as caught:
+        copied("abc abc", f"start: TEXT\n{rule}")
+    assert caught.value.hint is not None
+    assert 'TEXT: /[^"]+/' in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "TEXT: /[a-c]+/",
+        "TEXT: /[a-c]*/",
+        "TEXT: /[a-c]/+",
+        "TEXT: LETTER+\nLETTER: /[a-c]/",
+        "TEXT: /[a-c]/ | TEXT /[a-c]/",
+        "TEXT: /[a-c]/ | /[a-c]/ TEXT",
+        'TEXT: OTHER\nOTHER: ("a".."c")+',
+    ],
+)
+def test_a_repeated_class_can_be_written_in_any_way(rule: str) -> None:
+    assert language(copied("ab d c", f'start: "<" TEXT ">"\n{rule}')) == {"<ab>", "<c>"}
+
+
+def test_an_unknown_rule_is_named_with_its_neighbours() -> None:
+    with pytest.raises(UnknownName, match="unknown rule to copy 'TEXTS'") as caught:
+        copied("a", names=("TEXTS",))
+    assert caught.value.hint == "Did you mean TEXT?"
+
+
+def test_several_rules_are_copied_each_by_its_own_characters() -> None:
+    source = 'start: WORD "=" NUMBER\nWORD: /[a-z]+/\nNUMBER: /[0-9]+/'
+    assert language(copied("ab 12 c", source, ("WORD", "NUMBER"))) == {"ab=12", "c=12"}
+
+
+def test_without_a_span_the_rest_of_the_language_stays() -> None:
+    constraint = copied(
+        "123", 'start: "<" TEXT ">" | "none" | other\nother: "(" other ")" | "x" | TEXT\nTEXT: /[a-z]+/'
+    )
+    assert "TEXT" in constraint.dropped
+    assert constraint.start().advance(b"<") is None
+    assert all(constraint.accepts(text) for text in [b"none", b"x", b"((x))"])
+    assert not constraint.accepts(b"()")
+
+
+def test_without_a_span_a_grammar_of_only_copied_text_derives_nothing() -> None:
+    with pytest.raises(ConstraintError, match="derives no string"):
+        copied("123", "start: TEXT\nTEXT: /[a-z]+/")
+
+
+def test_the_names_of_the_steps_do_not_collide() -> None:
+    grammar = read_grammar('start: TEXT TEXT_span_0\nTEXT: /[a-z]+/\nTEXT_span_0: "!"')
+    assert Recogniser(copy_spans(grammar, ("TEXT",), "ab c")).accepts("ab!")
+    assert not Recogniser(copy_spans(grammar, ("TEXT",), "ab c")).accepts("a!")

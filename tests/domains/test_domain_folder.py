@@ -1,0 +1,282 @@
+"""Reading a domain folder: what it may say, and every mistake shown at its place."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fewparse.domains.domain import Domain, bundled_domains, load_domain
+from fewparse.errors import DomainError, ExecutionError, FewparseError, GrammarError, UnknownName
+from fewparse.vocabulary import BYTES
+
+Edit = Callable[..., Path]
+TEMPLATE = 'preamble = "Home:\\n"\nexample = "{utterance} ={output}\\n"\nquery = "{utterance} ="\nlead = " "\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the starter."""
+    return Path(shutil.copytree(bundled_domains()["starter"], tmp_path / "home"))
+
+
+@pytest.fixture
+def edit(folder: Path) -> Edit:
+    """Change one thing in one file of the folder."""
+
+    def change(file: str, right: str, wrong: str) -> Path:
+        text = (folder / file).read_text()
+        assert text.count(right) == 1
+        (folder / file).write_text(text.replace(right, wrong))
+        return folder
+
+    return change
+
+
+def complaint(folder: Path, use: Callable[[Domain], Any] = lambda domain: None) -> FewparseError:
+    with pytest.raises(FewparseError) as raised:
+        use(load_domain(folder))
+    return raised.value
+
+
+def test_a_bundled_domain_is_found_by_its_name() -> None:
+    assert load_domain("starter").name == "starter"
+    assert set(bundled_domains()) >= {"calendar", "starter"}
+
+
+@pytest.mark.parametrize("name", bundled_domains())
+def test_a_bundled_domain_is_free_of_mistakes(name: str) -> None:
+    domain = load_domain(name)
+    domain.check()
+    assert domain.test_examples
+    for example in (*domain.examples, *domain.test_examples):
+        domain.execute(example.program)
+
+
+def test_a_folder_is_found_by_its_path(folder: Path) -> None:
+    assert load_domain(folder).folder == load_domain(str(folder)).folder == folder
+
+
+def test_a_path_may_begin_with_the_sign_for_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    monkeypatch.setenv("USERPROFILE", str(folder.parent))
+    assert load_domain("~/home").folder == folder
+
+
+@pytest.mark.parametrize("place", ["calender", "~nobody-of-this-name/x", "no/such/folder", __file__])
+def test_what_is_no_domain_is_an_unknown_name(place: str) -> None:
+    with pytest.raises(UnknownName, match="unknown domain"):
+        load_domain(place)
+
+
+def test_a_folder_without_settings_is_told_how_to_get_them(folder: Path) -> None:
+    (folder / "domain.toml").unlink()
+    error = complaint(folder)
+    assert error.message == f"{folder}: the folder has no domain.toml"
+    assert error.hint == "`fewparse new NAME` makes a domain folder."
+
+
+SETTINGS = {
+    "a syntax error": ("width = 5", "width = = 5", ":20:9: not valid TOML", "        ^", None),
+    "an open string": ("width = 5", 'width = "5', ":20:11: not valid TOML", "          ^", None),
+    "an unknown key": (
+        "width = 5",
+        "widht = 5",
+        ":20: unknown key `search.widht`",
+        "widht",
+        "Did you mean width?",
+    ),
+    "an unknown table": ("[search]", "[serach]", ":18: unknown key `serach`", "[serach]", "Did you mean search?"),
+    "an unknown top key": ("target =", "tagret =", ":4: unknown key `tagret`", "tagret", "Did you mean target?"),
+    "an alias": ("copy =", "copies =", ":16: unknown key `constraint.copies`", "copies", "Did you mean copy?"),
+    "a text for a number": ("width = 5", 'width = "5"', ":20: `search.width`: ", 'width = "5"', None),
+    "a truth for a number": ("width = 5", "width = true", ":20: `search.width`: ", "width = true", None),
+    "too small a number": ("width = 5", "width = 0", ":20: `search.width`: ", "width = 0", None),
+    "too large a number": ("width = 5", "width = 101", ":20: `search.width`: ", "width = 101", None),
+    "not a number": ("width = 5", "rerank = nan", ":20: `search.rerank`: ", "rerank = nan", None),
+    "an unknown choice": ('"speculative"  ', '"guess"  ', ":19: `search.decoder`: ", "decoder =", None),
+    "an unknown target": ('"program"', '"prose"', ":4: `target`: ", "target =", None),
+    "a text for a list": ('["NOTE"]', '"NOTE"', ":16: `constraint.copy`: ", "copy =", None),
+    "a number in a list": ('["NOTE"]', '["NOTE", 3]', ":16: `constraint.copy`: ", "copy =", None),
+    "half an executor": ('"executor.py:execute"', '"executor.py"', ":5: `executor`: ", "executor =", None),
+    "no name": ('name = "starter"', "", ": `name`: Field required", "", None),
+}
+
+
+@pytest.mark.parametrize(("right", "wrong", "place", "shown", "hint"), SETTINGS.values(), ids=SETTINGS)
+def test_a_mistake_in_the_settings_is_shown_at_its_line(
+    right: str, wrong: str, place: str, shown: str, hint: str | None, edit: Edit
+) -> None:
+    folder = edit("domain.toml", right, wrong)
+    error = complaint(folder)
+    assert isinstance(error, DomainError)
+    assert error.message.startswith(f"{folder / 'domain.toml'}{place}")
+    assert shown in error.message
+    assert error.hint == hint
+
+
+EXAMPLES = {
+    "not JSON": ('{"utterance": "x" "program": "y"}', ":3:19: not valid JSON", " " * 22 + "^", None),
+    "no object": ("[1]", ":3:1: expected an object", "    ^", None),
+    "a missing key": ('{"utterance": "x"}', ":3:1: `program` is missing", "    ^", None),
+    "an empty value": ('{"utterance": " ", "program": "y"}', ":3:1: `utterance` is missing", "    ^", None),
+    "a wrong type": ('{"utterance": "x", "program": 3}', ":3:20: `program` is a string", " " * 23 + "^", None),
+    "an unknown key": ('{"utterance": "x", "progam": "y"}', ":3:20: unknown key", "^", "Did you mean program?"),
+    "half a character": ('{"utterance": "\\ud83d", "program": "y"}', ":3:2: `utterance` has half", "", None),
+    "endless nesting": ("[" * 100_000, ":3: not readable JSON", "", None),
+    "an endless number": ('{"utterance": ' + "1" * 5_000 + "}", ":3: not readable JSON", "", None),
+}
+
+
+@pytest.mark.parametrize("file", ["examples.jsonl", "test.jsonl"])
+@pytest.mark.parametrize(("line", "place", "shown", "hint"), EXAMPLES.values(), ids=EXAMPLES)
+def test_a_mistake_in_the_examples_is_shown_at_its_place(
+    line: str, place: str, shown: str, hint: str | None, file: str, folder: Path
+) -> None:
+    good = '{"utterance": "lamp on", "program": "(set (lamp hall) on)"}'
+    (folder / file).write_text(f"{good}\n\n{line}\n")
+    error = complaint(folder, lambda domain: domain.test_examples)
+    assert isinstance(error, DomainError)
+    assert error.message.startswith(f"{folder / file}{place}")
+    assert shown in error.message
+    assert error.hint == hint
+
+
+def test_an_empty_file_of_examples_is_refused(folder: Path) -> None:
+    (folder / "examples.jsonl").write_text("\n\n")
+    assert complaint(folder).message == f"{folder / 'examples.jsonl'}: there are no examples"
+
+
+def test_a_missing_file_of_examples_is_refused_and_a_missing_test_set_is_empty(folder: Path) -> None:
+    (folder / "test.jsonl").unlink()
+    assert load_domain(folder).test_examples == ()
+    (folder / "examples.jsonl").unlink()
+    assert complaint(folder).message == f"{folder / 'examples.jsonl'}: cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize("file", ["domain.toml", "examples.jsonl", "grammar.lark", "test.jsonl"])
+def test_a_file_that_is_not_utf8_is_refused(file: str, folder: Path) -> None:
+    (folder / file).write_bytes(b'# "caf\xe9"\n')
+    error = complaint(folder, lambda domain: (domain.grammar, domain.test_examples))
+    assert error.message == f"{folder / file}: not UTF-8 text (byte 6)"
+
+
+def test_a_mistake_in_the_grammar_is_shown_at_its_place(edit: Edit) -> None:
+    folder = edit("grammar.lark", 'DEVICE " " ROOM', 'DEVICE " " ROMO')
+    error = complaint(folder, lambda domain: domain.check())
+    assert isinstance(error, GrammarError)
+    assert error.message.startswith(f"{folder / 'grammar.lark'}:6:24: `ROMO` is not defined\n")
+    assert error.hint == "Did you mean ROOM?"
+
+
+def test_a_missing_grammar_is_named(folder: Path) -> None:
+    (folder / "grammar.lark").unlink()
+    error = complaint(folder, lambda domain: domain.check())
+    assert error.message == f"{folder / 'grammar.lark'}: cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "problem", "hint"),
+    [
+        ('copy = ["NOTE"]', 'copy = ["NOET"]', "unknown rule to copy 'NOET'", "NOTE"),
+        ("[prompt]", '[prompt]\nfold = ["ROMO"]', "unknown rule to fold 'ROMO'", "Did you mean ROOM?"),
+        ('"lisp"', '"lips"', "unknown prompt 'lips'", "Did you mean lisp?"),
+        ("[constraint]", '[constraint]\nstart = "begin"', "no rule is called `begin`", ""),
+    ],
+    ids=["copy", "fold", "prompt", "start"],
+)
+def test_a_name_that_the_grammar_or_the_prompts_do_not_have_is_refused(
+    right: str, wrong: str, problem: str, hint: str, edit: Edit
+) -> None:
+    error = complaint(edit("domain.toml", right, wrong), lambda domain: domain.check())
+    assert problem in error.message
+    assert hint in (error.hint or "")
+
+
+def test_without_a_grammar_nothing_asks_for_its_file(edit: Edit) -> None:
+    folder = edit("domain.toml", 'kind = "grammar"', 'kind = "strings"')
+    (folder / "grammar.lark").unlink()
+    domain = load_domain(folder)
+    domain.check()
+    constraint = domain.constraint(BYTES, "program", " ", "anything")
+    assert constraint.accepts(b" (set (lamp hall) on)")
+    assert not constraint.accepts(b" (set (lamp kitchen) on)")
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("x = 1\n", "the executor executor.py has no function `execute`"),
+        ("execute = 1\n", "the executor executor.py has no function `execute`"),
+        ("1 / 0\n", "the executor executor.py cannot be loaded: ZeroDivisionError('division by zero')"),
+        ("def (\n", "the executor executor.py cannot be loaded: SyntaxError"),
+        (None, "the executor executor.py cannot be loaded: FileNotFoundError"),
+    ],
+    ids=["no function", "not callable", "raises", "no Python", "no file"],
+)
+def test_an_executor_that_cannot_be_loaded_is_a_mistake_of_the_domain(
+    source: str | None, problem: str, folder: Path
+) -> None:
+    if source is None:
+        (folder / "executor.py").unlink()
+    else:
+        (folder / "executor.py").write_text(source)
+    error = complaint(folder, lambda domain: domain.check())
+    assert isinstance(error, DomainError)
+    assert error.message.startswith(f"{folder / 'domain.toml'}: {problem}")
+
+
+def test_an_executor_may_be_a_function_of_an_installed_module(edit: Edit) -> None:
+    assert load_domain(edit("domain.toml", "executor.py:execute", "json:loads")).execute("[1]") == [1]
+
+
+@pytest.mark.parametrize("answer", ["{1, 2}", "float('inf')", "object()", "{1: 2, 'a': 3}", "1 / 0"])
+def test_an_answer_that_json_cannot_say_is_an_error_of_execution(answer: str, folder: Path) -> None:
+    (folder / "executor.py").write_text(f"def execute(program): return {answer}\n")
+    with pytest.raises(ExecutionError):
+        load_domain(folder).execute("anything")
+
+
+def test_a_domain_without_an_executor_does_not_execute(edit: Edit) -> None:
+    domain = load_domain(edit("domain.toml", "executor =", "# executor ="))
+    assert domain.executor is None
+    with pytest.raises(ExecutionError, match="the domain starter has no executor"):
+        domain.execute("(ask (lamp hall))")
+
+
+@pytest.mark.parametrize("name", ["home", "home.toml"])
+def test_a_folder_may_bring_its_own_prompt(name: str, edit: Edit) -> None:
+    folder = edit("domain.toml", '"lisp"', f'"{name}"')
+    (folder / "home.toml").write_text(TEMPLATE)
+    prompt = load_domain(folder).template().render([], "lamp on")
+    assert prompt.text == "Home:\nlamp on ="
+
+
+def test_a_mistake_in_an_own_prompt_is_shown_at_its_place(edit: Edit) -> None:
+    folder = edit("domain.toml", '"lisp"', '"home"')
+    (folder / "home.toml").write_text(TEMPLATE.replace("query", "qeury"))
+    error = complaint(folder, lambda domain: domain.check())
+    assert error.message.startswith(f"{folder / 'home.toml'}:3: unknown key 'qeury'")
+
+
+def test_the_canonical_target_needs_a_canonical_utterance_on_every_line(edit: Edit) -> None:
+    folder = edit("domain.toml", '"program"', '"canonical"')
+    lines = [
+        json.dumps({"utterance": "x", "program": "y", "canonical": "z"}),
+        "",
+        '{"utterance": "x", "program": "y"}',
+    ]
+    (folder / "examples.jsonl").write_text("\n".join(lines))
+    assert complaint(folder).message.startswith(f"{folder / 'examples.jsonl'}:3:1: `canonical` is missing")
+
+
+def test_a_canonical_utterance_stands_for_the_program_of_its_first_example(edit: Edit) -> None:
+    folder = edit("domain.toml", '"program"', '"canonical"')
+    examples = [
+        {"utterance": "a", "program": p, "canonical": c} for p, c in [("1", "one"), ("2", "two"), ("3", "one")]
+    ]
+    (folder / "examples.jsonl").write_text("\n".join(map(json.dumps, examples)))
+    domain = load_domain(folder)
+    assert [domain.program_of(text, "canonical") for text in ("one", "two", "three")] == ["1", "2", None]

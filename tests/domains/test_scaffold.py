@@ -1,0 +1,38 @@
+"""A new domain folder is the starter under its own name."""
+
+from pathlib import Path
+
+import pytest
+
+from fewparse.domains.domain import load_domain
+from fewparse.domains.scaffold import make_domain
+from fewparse.errors import UsageError
+
+
+def test_a_new_domain_is_the_starter_under_its_own_name(tmp_path: Path) -> None:
+    domain, starter = load_domain(make_domain("home", tmp_path / "home")), load_domain("starter")
+    domain.check()
+    assert domain.name == "home"
+    assert domain.examples == starter.examples
+    assert domain.test_examples == starter.test_examples
+    assert domain.table.model_copy(update={"name": "starter"}) == starter.table
+
+
+def test_no_caches_of_the_starter_are_copied(tmp_path: Path) -> None:
+    assert load_domain("starter").executor is not None
+    folder = make_domain("home", tmp_path / "home")
+    assert not list(folder.rglob("*.pyc"))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "-x", 'x"', "x\n"])
+def test_a_name_that_would_not_be_one_is_refused_before_anything_is_made(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no name for a domain"):
+        make_domain(name, tmp_path / "home")
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_exists_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    with pytest.raises(UsageError, match="exists already"):
+        make_domain("home", tmp_path / "home")
+    assert not list((tmp_path / "home").iterdir())

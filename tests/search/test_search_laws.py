@@ -1,0 +1,260 @@
+"""The laws of search, on a model small enough for exhaustive oracles."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from blind import Blind
+from fewparse.constrain.state import Constraint
+from fewparse.constrain.trie import Trie
+from fewparse.constrain.unconstrained import Unconstrained
+from fewparse.errors import UnknownName, UsageError
+from fewparse.lm.model import Token
+from fewparse.lm.usage import Usage
+from fewparse.search.decode import decode
+from fewparse.search.events import BackedOff, Branched, Closed, Event, Forced, RoundBegan, RoundEnded, Sampled
+from fewparse.search.hypothesis import Hypothesis
+from fewparse.search.settings import Decoder, Settings
+from fewparse.vocabulary import BYTES
+from toy import ANYTHING, TOKENS, ToyModel
+
+seeds = st.integers(0, 10_000)
+words = st.sets(st.text("abc", min_size=1, max_size=5), min_size=1, max_size=12)
+# "ab" and "bc" are tokens of the toy: words without a `b` can be written in one way only.
+plain_words = st.sets(st.text("ac", min_size=1, max_size=4), min_size=1, max_size=20)
+any_settings = st.builds(
+    Settings,
+    decoder=st.sampled_from(["greedy", "beam", "speculative"]),
+    width=st.integers(1, 6),
+    temperature=st.sampled_from([0.0, 0.5, 1.5]),
+    limit=st.just(12),
+    rounds=st.integers(1, 5),
+    seed=st.integers(0, 5),
+    alternatives=st.sampled_from([0, 3, 20]),
+    free_back_off=st.booleans(),
+    free_branching=st.booleans(),
+    forced_spans=st.booleans(),
+)
+
+
+def search(model: ToyModel, constraint: Constraint, settings: Settings) -> tuple[list[Hypothesis], list[Event]]:
+    events: list[Event] = []
+    return decode(model, ANYTHING, constraint, settings, Usage(), events.append), events
+
+
+def true_score(model: ToyModel, tokens: list[Token]) -> float:
+    """The formula of the paper, from the model's own tables."""
+    said = [*ANYTHING.text.encode()]
+    total = 0.0
+    for token in tokens:
+        total += model.logprobs(said)[token.id]
+        said.append(token.id)
+    row = model.logprobs(said)
+    ending = sum(math.exp(row[i]) for i, text in enumerate(TOKENS) if text.startswith(b"\n") or text == b"")
+    length = len(tokens) + 1
+    return (total + math.log(ending)) / math.pow((5 + length) / 6, 0.7)
+
+
+@given(seed=seeds, strings=plain_words)
+def test_a_beam_wider_than_the_set_finds_the_true_best_and_ranks_them_all(seed: int, strings: set[str]) -> None:
+    model = ToyModel(seed)
+    settings = Settings(decoder="beam", width=100, limit=12)
+    found, _ = search(model, Trie(strings, model.vocabulary), settings)
+    scores = {s.encode(): true_score(model, [Token(bytes([b]), b) for b in s.encode()]) for s in strings}
+    assert [h.text for h in found] == sorted(scores, key=lambda text: -scores[text])
+    assert [h.score for h in found] == pytest.approx([scores[h.text] for h in found])
+
+
+@given(seed=seeds, strings=words)
+def test_a_beam_wider_than_the_set_finds_every_string_however_it_is_tokenised(
+    seed: int, strings: set[str]
+) -> None:
+    model = ToyModel(seed)
+    found, _ = search(model, Trie(strings, model.vocabulary), Settings(decoder="beam", width=100, limit=12))
+    assert {h.text for h in found} == {s.encode() for s in strings}
+
+
+@given(seed=seeds, strings=words, settings=any_settings)
+def test_whatever_the_settings_all_outputs_are_well_formed_distinct_and_sorted(
+    seed: int, strings: set[str], settings: Settings
+) -> None:
+    model = ToyModel(seed)
+    constraint = Trie(strings, model.vocabulary)
+    found, _ = search(model, constraint, settings)
+    assert found
+    assert all(h.finished and constraint.accepts(h.text) for h in found)
+    assert len({h.text for h in found}) == len(found)
+    assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+
+
+@given(seed=seeds, strings=words, settings=any_settings)
+def test_a_finished_hypothesis_scores_the_same_however_it_was_reached(
+    seed: int, strings: set[str], settings: Settings
+) -> None:
+    model = ToyModel(seed)
+    found, _ = search(model, Trie(strings, model.vocabulary), settings)
+    for hypothesis in found:
+        assert hypothesis.score == pytest.approx(true_score(model, list(hypothesis.tokens)))
+
+
+@given(seed=seeds, strings=words, settings=any_settings)
+def test_the_same_seed_gives_the_same_search(seed: int, strings: set[str], settings: Settings) -> None:
+    one, other = (search(ToyModel(seed), Trie(strings, ToyModel().vocabulary), settings) for _ in range(2))
+    assert [(h.text, h.score) for h in one[0]] == [(h.text, h.score) for h in other[0]]
+    assert one[1] == other[1]
+
+
+@given(seed=seeds, strings=words, settings=any_settings)
+def test_the_stream_of_events_is_well_formed(seed: int, strings: set[str], settings: Settings) -> None:
+    model = ToyModel(seed)
+    constraint = Trie(strings, model.vocabulary)
+    found, events = search(model, constraint, settings)
+    rounds = [e for e in events if isinstance(e, RoundBegan | RoundEnded)]
+    assert [type(e) for e in rounds] == [RoundBegan, RoundEnded] * (len(rounds) // 2)
+    assert [e.number for e in rounds] == [1 + i // 2 for i in range(len(rounds))]
+    assert events[0] == rounds[0]
+    assert events[-1] == rounds[-1] or isinstance(events[-1], Closed)
+    for ended, began in pairwise(rounds[1:]):
+        if isinstance(ended, RoundEnded) and isinstance(began, RoundBegan):
+            assert set(began.prefixes) <= {k.text for k in ended.kept if not k.finished} | {b""}
+    for event in events:
+        match event:
+            case RoundEnded(_, kept):
+                assert len(kept) <= settings.width
+                assert [k.score for k in kept] == sorted((k.score for k in kept), reverse=True)
+            case Sampled(prefix, pieces, valid, outcome):
+                said = [prefix, *pieces] if prefix else list(pieces)
+                count, state = constraint.start().walk(said)
+                assert count == len(said) - len(pieces) + valid
+                assert outcome != "finished" or state.may_end
+            case BackedOff(prefix, _, choices):
+                assert all(begins(constraint, prefix + choice) for choice in choices)
+            case Branched(prefix, piece):
+                assert begins(constraint, prefix + piece)
+            case Forced(prefix, span):
+                assert begins(constraint, prefix + span)
+                assert all(
+                    s.startswith((prefix + span).decode()) for s in strings if s.encode().startswith(prefix)
+                )
+    assert isinstance(rounds[-1], RoundEnded)
+    assert {k.text for k in rounds[-1].kept if k.finished} <= {h.text for h in found}
+
+
+def begins(constraint: Constraint, text: bytes) -> bool:
+    return constraint.start().advance(text) is not None
+
+
+@given(seed=seeds)
+def test_greedy_takes_the_best_token_until_ending_is_better(seed: int) -> None:
+    model = ToyModel(seed)
+    said: tuple[Token, ...] = ()
+    while len(said) < 8:
+        answer = model.next_tokens(ANYTHING, [said], 1, b"\n", Usage())[0]
+        if said and answer.end_logprob > answer.best[0].logprob:
+            break
+        said = (*said, answer.best[0].token)
+    found, _ = search(model, Unconstrained(model.vocabulary), Settings(decoder="greedy", limit=8))
+    assert [h.tokens for h in found] == [said]
+
+
+@given(seed=seeds, decoys=words)
+def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothing(
+    seed: int, decoys: set[str]
+) -> None:
+    model = ToyModel(seed)
+    greedy = Settings(decoder="greedy", limit=8)
+    free, _ = search(model, Unconstrained(model.vocabulary), greedy)
+    assume(free and free[0].text.isascii())
+    said = free[0].text.decode()
+    prefixes = {said[:i] for i in range(1, len(said))}
+    held, _ = search(model, Trie({said, said + "a", *prefixes, *decoys}, model.vocabulary), greedy)
+    assert [(h.text, h.score) for h in held] == [(free[0].text, free[0].score)]
+
+
+@given(seed=seeds, settings=any_settings)
+def test_an_unconstrained_output_never_holds_a_token_that_begins_with_the_stop(
+    seed: int, settings: Settings
+) -> None:
+    model = ToyModel(seed)
+    found, _ = search(model, Unconstrained(model.vocabulary), settings)
+    assert not [t for h in found for t in h.tokens if t.bytes.startswith(b"\n")]
+
+
+@given(seed=seeds, strings=words, width=st.integers(1, 5), decoder=st.sampled_from(["greedy", "beam"]))
+def test_a_model_that_hides_its_vocabulary_is_searched_as_exactly(
+    seed: int, strings: set[str], width: int, decoder: Decoder
+) -> None:
+    model = ToyModel(seed)
+    settings = replace(Settings(width=width, limit=12, alternatives=len(TOKENS)), decoder=decoder)
+    seen = decode(model, ANYTHING, Trie(strings, model.vocabulary), settings, Usage())
+    unseen = decode(Blind(model), ANYTHING, Trie(strings, BYTES), settings, Usage())
+    assert [(h.text, h.score) for h in unseen] == [(h.text, h.score) for h in seen]
+
+
+@given(seed=seeds, strings=words, settings=any_settings)
+def test_a_model_that_hides_its_vocabulary_gives_well_formed_outputs(
+    seed: int, strings: set[str], settings: Settings
+) -> None:
+    model = ToyModel(seed)
+    found = decode(Blind(model), ANYTHING, Trie(strings, BYTES), replace(settings, alternatives=300), Usage())
+    assert found
+    assert {h.text.decode() for h in found} <= strings
+
+
+def test_when_the_rounds_run_out_greedy_steps_carry_on() -> None:
+    model = ToyModel(3)
+    constraint = Trie(["zzzzzzzz"], model.vocabulary)
+    settings = Settings(width=2, rounds=1, limit=12, free_back_off=False)
+    found, events = search(model, constraint, settings)
+    assert [h.text for h in found] == [b"zzzzzzzz"]
+    assert max(e.number for e in events if isinstance(e, RoundBegan)) > 1
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "beam", "speculative"])
+@pytest.mark.parametrize("forced_spans", [True, False])
+def test_an_output_that_reaches_the_limit_is_closed_in_the_shortest_well_formed_way(
+    decoder: Decoder, forced_spans: bool
+) -> None:
+    model = ToyModel()
+    settings = replace(Settings(limit=2, forced_spans=forced_spans), decoder=decoder)
+    found, events = search(model, Trie(["caca", "cacacaca", "aaaa", "aaaaaa"], model.vocabulary), settings)
+    closed = [e for e in events if isinstance(e, Closed)]
+    assert [h.text for h in found] in ([b"caca"], [b"aaaa"])
+    assert [e.prefix + e.completion for e in closed] == [found[0].text]
+    assert found[0].score == pytest.approx(true_score(model, list(found[0].tokens)))
+
+
+def test_what_cannot_be_closed_is_nothing() -> None:
+    model = ToyModel()
+    endless = Trie(["a" * 4_000], model.vocabulary)
+    assert search(model, endless, Settings(decoder="greedy", limit=2))[0] == []
+
+
+@given(seed=seeds, strings=words, settings=any_settings, limit=st.integers(1, 4))
+def test_only_what_was_closed_is_longer_than_the_limit(
+    seed: int, strings: set[str], settings: Settings, limit: int
+) -> None:
+    model = ToyModel(seed)
+    found, events = search(model, Trie(strings, model.vocabulary), replace(settings, limit=limit))
+    assert {h.text.decode() for h in found} <= strings
+    if not [e for e in events if isinstance(e, Closed)]:
+        assert all(len(h.tokens) <= limit for h in found)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"width": 0}, {"width": 101}, {"temperature": -1}, {"limit": 0}, {"rounds": 0}, {"seed": -1}]
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        replace(Settings(), **wrong)
+
+
+def test_an_unknown_decoder_comes_with_a_suggestion() -> None:
+    with pytest.raises(UnknownName) as caught:
+        Settings(decoder="beems")  # type: ignore[arg-type]
+    assert caught.value.hint == "Did you mean beam?"

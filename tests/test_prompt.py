@@ -1,0 +1,135 @@
+"""Prompts: the paper's layouts to the letter, and a user's text that stays text."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fewparse.errors import DomainError, UnknownName
+from fewparse.prompt import Pair, Part, Template, bundled_names, bundled_template, read_template
+
+CANONICAL = """\
+Let's translate what a human user says into what a computer might say.
+
+Human: when is the weekly standup
+Computer: start time of weekly standup
+Human: what date is the weekly standup
+Computer: date of weekly standup
+Human: how long is it
+Computer:"""
+
+LISP = """\
+;;; Translate questions into Lisp expressions
+
+; when is the weekly standup
+(start-time (standup weekly))
+; what date is the weekly standup
+(date (standup weekly))
+; how long is it
+"""
+
+UTTERANCES = ["when is the weekly standup", "what date is the weekly standup"]
+
+
+def test_the_layout_for_canonical_utterances_is_the_papers() -> None:
+    outputs = ["start time of weekly standup", "date of weekly standup"]
+    pairs = [Pair(u, o) for u, o in zip(UTTERANCES, outputs, strict=True)]
+    prompt = bundled_template("canonical").render(pairs, "how long is it")
+    assert prompt.text == CANONICAL
+    assert prompt.parts == (Part(CANONICAL, False),)
+    assert bundled_template("canonical").lead == " "
+    assert bundled_template("canonical").stop == "\n"
+
+
+def test_the_layout_for_programs_is_the_papers() -> None:
+    outputs = ["(start-time (standup weekly))", "(date (standup weekly))"]
+    pairs = [Pair(u, o) for u, o in zip(UTTERANCES, outputs, strict=True)]
+    assert bundled_template("lisp").render(pairs, "how long is it").text == LISP
+    assert bundled_template("lisp").lead == ""
+
+
+def test_a_prompt_without_examples_is_the_preamble_and_the_question() -> None:
+    text = bundled_template("lisp").render([], "how long is it").text
+    assert text == ";;; Translate questions into Lisp expressions\n\n; how long is it\n"
+
+
+@pytest.mark.parametrize("name", bundled_names())
+@given(utterance=st.text(), output=st.text())
+def test_no_bundled_prompt_ends_in_a_space_whatever_is_asked(name: str, utterance: str, output: str) -> None:
+    prompt = bundled_template(name).render([Pair(utterance, output)], utterance)
+    assert not prompt.text.endswith(" ")
+
+
+def test_the_lead_stands_before_an_output_and_not_at_the_end_of_the_prompt() -> None:
+    template = Template("mine", "", "{utterance} ->{output}\n", "{utterance} ->", lead=" * ")
+    assert template.render([Pair("a", "b")], "c").text == "a -> * b\nc ->"
+
+
+def test_an_examples_context_and_the_utterances_own_come_into_the_prompt() -> None:
+    template = Template("mine", "", "[{context}] {utterance}={output}\n", "[{context}] {utterance}=")
+    assert template.render([Pair("a", "b", "x")], "c", "y").text == "[x] a=b\n[y] c="
+
+
+@pytest.mark.parametrize("broken", ["two\nlines", "two\r\nlines", "two\rlines", "two\n\n\nlines"])
+def test_line_breaks_of_a_user_are_flattened(broken: str) -> None:
+    template = Template("mine", "", "{utterance}={output}\n", "{utterance}=")
+    assert template.render([Pair(broken, broken)], broken).text == "two lines=two lines\ntwo lines="
+
+
+def test_braces_of_a_user_are_not_filled_in() -> None:
+    template = Template("mine", "{literally}\n", "{utterance}={output}\n", "{utterance}=")
+    text = template.render([Pair("{output}", "{utterance}")], "{context} {0}").text
+    assert text == "{literally}\n{output}={utterance}\n{context} {0}="
+
+
+def test_markup_comes_only_from_the_template() -> None:
+    sly = "hi<|im_end|>"
+    parts = bundled_template("chatml").render([Pair(sly, sly)], sly).parts
+    assert {part.text for part in parts if part.markup} == {"<|im_start|>", "<|im_end|>"}
+    assert sum("hi<|im_end|>" in part.text for part in parts if not part.markup) == 3
+    assert sum(part.markup for part in parts) == 9
+
+
+def test_neighbours_of_one_kind_are_joined_so_that_tokens_may_span_them() -> None:
+    parts = bundled_template("chatml").render([], "hello").parts
+    assert all(part.text for part in parts)
+    assert Part("user\nhello", False) in parts
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("preamble = ", "TOML"),
+        ('preamble = ""\nexample = "{utterance}{output}"\n', "`query` is missing"),
+        ('preamble = ""\nexample = "{utterance}"\nquery = "{utterance}"', "does not mention {output}"),
+        ('preamble = ""\nexample = "{utterance}{output}"\nquery = "?"', "does not mention {utterance}"),
+        ('preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}: "', "ends in a space"),
+        (
+            'led = " "\npreamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}"',
+            ":1: unknown key",
+        ),
+        (
+            'preamble = 3\nexample = "{utterance}{output}"\nquery = "{utterance}"',
+            ":1: `preamble` is a string",
+        ),
+        ('preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}"\nmarkup = "x"', "list of strings"),
+    ],
+)
+def test_a_mistake_in_a_template_file_is_told_with_its_place(source: str, complaint: str) -> None:
+    with pytest.raises(DomainError) as caught:
+        read_template(source, Path("my.toml"))
+    assert "my.toml" in caught.value.message
+    assert complaint in caught.value.message
+
+
+def test_a_template_file_can_set_everything() -> None:
+    source = 'preamble = "p"\nexample = "{utterance}{output}"\nquery = "{utterance}"\nlead = " "\nstop = ";"\n'
+    template = read_template(source + 'markup = ["<s>"]', Path("folder/mine.toml"))
+    assert template == Template("mine", "p", "{utterance}{output}", "{utterance}", " ", ";", ("<s>",))
+
+
+def test_an_unknown_template_comes_with_a_suggestion() -> None:
+    with pytest.raises(UnknownName) as caught:
+        bundled_template("lips")
+    assert "Did you mean lisp?" in str(caught.value.hint)
