@@ -3,9 +3,10 @@
 FewparseError
  ├─ UsageError            an unknown name or an option that makes no sense
  │   └─ UnknownName       ... with the nearest known names
- ├─ DomainError           a domain folder that cannot be read: file, line, column, what was expected
- │   └─ ExecutionError    a program that the domain's executor refuses
- ├─ GrammarError          a grammar that cannot be read: file, line, caret
+ ├─ SourceError           a mistake in a file that a user wrote: file, line, caret, what was expected
+ │   ├─ DomainError       ... in a domain folder
+ │   └─ GrammarError      ... in a grammar
+ ├─ ExecutionError        a program that the domain's executor refuses
  ├─ ConstraintError       a constraint that cannot be compiled or carried on
  │   ├─ LimitExceeded     too large, too slow to compile, or too many parser states
  │   └─ DeadEnd           nothing may follow and nothing may end: a defect, never a silent end
@@ -35,6 +36,7 @@ __all__ = [
     "ModelError",
     "ModelUnavailable",
     "RuntimeMismatch",
+    "SourceError",
     "UnknownName",
     "UsageError",
 ]

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fewparse.errors import UsageError
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.search.events import Event
@@ -85,3 +86,16 @@ class Parse:
 def answer_text(answer: Any) -> str:
     """A denotation on one line: a string as it is, everything else as JSON."""
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, sort_keys=True)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a string can be written as UTF-8; half of a surrogate pair cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def check_utterance(utterance: str) -> None:
+    """Refuse what cannot be parsed, before anything is spent on it."""
+    if not utterance.strip():
+        raise UsageError("the utterance is empty")
+    if not is_unicode(utterance):
+        raise UsageError("the utterance is not UTF-8 text")

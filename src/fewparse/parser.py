@@ -12,8 +12,8 @@ from typing import Any
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain, load_domain
-from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, UsageError
-from fewparse.example import Candidate, Example, Parse
+from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput
+from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.lm.usage import Usage
@@ -46,14 +46,14 @@ class Parser:
         """A parser for a bundled domain's name or a domain folder; options as in `Options`."""
         domain = domain if isinstance(domain, Domain) else load_domain(domain)
         settled = Options.settle(domain, **options)
+        domain.check(settled.template)
         return cls(domain, open_model(model) if isinstance(model, str) else model, settled)
 
     def parse(
         self, utterance: str, context: str = "", emit: Listener = ignore, without: Sequence[Example] = ()
     ) -> Parse:
         """Retrieve, prompt, search, translate, execute. `without` keeps examples out of the prompt."""
-        if not utterance.strip():
-            raise UsageError("the utterance is empty")
+        check_utterance(utterance)
         usage, trace = Usage(), list[Event]()
         with self._turns:
             examples, prompt = self.prompt(utterance, context, without, usage)

@@ -1,7 +1,6 @@
 """Write the prompt: templates are data, the utterance and the examples fill them in."""
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fewparse.errors import DomainError, UnknownName
+from fewparse.toml_file import parse_toml
 
 FIELDS = re.compile(r"\{(utterance|output|context)\}")
 
@@ -117,10 +117,7 @@ def bundled_template(name: str) -> Template:
 
 def read_template(source: str, path: Path) -> Template:
     """Read a template file; mistakes are shown with their place."""
-    try:
-        table = tomllib.loads(source)
-    except tomllib.TOMLDecodeError as error:
-        raise DomainError(f"not valid TOML: {error}", path) from None
+    table = parse_toml(source, path)
     known = set(Template.__dataclass_fields__) - {"name"}
     for key, value in table.items():
         line = next((n for n, text in enumerate(source.splitlines(), 1) if text.startswith(key)), None)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fewparse.domains.domain import Domain, bundled_domains, load_domain
+from fewparse.domains.schema import SearchTable
 from fewparse.errors import DomainError, ExecutionError, FewparseError, GrammarError, UnknownName
 from fewparse.vocabulary import BYTES
 
@@ -90,6 +91,10 @@ SETTINGS = {
     ),
     "an unknown table": ("[search]", "[serach]", ":18: unknown key `serach`", "[serach]", "Did you mean search?"),
     "an unknown top key": ("target =", "tagret =", ":4: unknown key `tagret`", "tagret", "Did you mean target?"),
+    "a key of another table": (
+        *("width = 5", "examples = 5", ":20: unknown key `search.examples`", "examples = 5"),
+        f"Known: {', '.join(SearchTable.model_fields)}.",
+    ),
     "an alias": ("copy =", "copies =", ":16: unknown key `constraint.copies`", "copies", "Did you mean copy?"),
     "a text for a number": ("width = 5", 'width = "5"', ":20: `search.width`: ", 'width = "5"', None),
     "a truth for a number": ("width = 5", "width = true", ":20: `search.width`: ", "width = true", None),

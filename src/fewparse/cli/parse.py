@@ -8,8 +8,9 @@ import typer
 
 from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
 from fewparse.cli.explain import explain
-from fewparse.errors import FewparseError, UsageError
-from fewparse.example import Parse, answer_text
+from fewparse.domains.domain import load_domain
+from fewparse.errors import FewparseError
+from fewparse.example import Parse, answer_text, check_utterance
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.options import Options
 from fewparse.parser import Parser
@@ -42,12 +43,8 @@ def parse(
     seed: Annotated[int | None, typer.Option(help="For samples and shuffles.", min=0)] = None,
 ) -> None:
     """Parse one utterance, or every line of standard input, into a well-formed program."""
-    from fewparse.domains.domain import is_unicode, load_domain
-
-    if utterance is not None and not utterance.strip():
-        raise UsageError("the utterance is empty")
-    if utterance is not None and not is_unicode(utterance):
-        raise UsageError("the utterance is not UTF-8 text")
+    if utterance is not None:
+        check_utterance(utterance)
     loaded = load_domain(domain)
     options = Options.settle(
         loaded,

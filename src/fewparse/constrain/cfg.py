@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import llguidance
 import numpy as np
@@ -217,12 +218,12 @@ class TokenTable:
         return [self._ids[bytes([byte])] for byte in text.encode() if bytes([byte]) in self._ids]
 
 
-_tokenizers: dict[int, tuple[Vocabulary, llguidance.LLTokenizer]] = {}
+_tokenizers: WeakKeyDictionary[Vocabulary, llguidance.LLTokenizer] = WeakKeyDictionary()
 
 
 def engine_tokenizer(vocabulary: Vocabulary) -> llguidance.LLTokenizer:
     """The engine's form of a vocabulary, made once a vocabulary."""
-    if id(vocabulary) not in _tokenizers:
+    if vocabulary not in _tokenizers:
         wrapper = llguidance.TokenizerWrapper(TokenTable(vocabulary))
-        _tokenizers[id(vocabulary)] = (vocabulary, llguidance.LLTokenizer(wrapper))
-    return _tokenizers[id(vocabulary)][1]
+        _tokenizers[vocabulary] = llguidance.LLTokenizer(wrapper)
+    return _tokenizers[vocabulary]

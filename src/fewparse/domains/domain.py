@@ -18,7 +18,7 @@ from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.schema import DomainTable, read_domain_table, read_text
 from fewparse.errors import DomainError, ExecutionError, UnknownName
-from fewparse.example import Example, Target
+from fewparse.example import Example, Target, is_unicode
 from fewparse.grammar.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.prompt import Template, bundled_template, read_template
@@ -185,11 +185,6 @@ def read_example(text: str, number: int, path: Path, required: Sequence[str]) ->
         if not value.get(key, "").strip():
             raise DomainError(f"`{key}` is missing or empty", path, number, 1, source)
     return Example(**value)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a string can be written as UTF-8; half of a surrogate pair cannot."""
-    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def load_file(path: Path) -> Any:

@@ -1,7 +1,6 @@
 """The shape of `domain.toml`, and reading it with mistakes shown at their line."""
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +10,7 @@ from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
 from fewparse.retrieve.arrange import Order
 from fewparse.search.settings import MAX_WIDTH, Decoder
+from fewparse.toml_file import parse_toml
 
 Names = Annotated[tuple[str, ...], Strict(False)]
 
@@ -65,14 +65,7 @@ class DomainTable(Table):
 def read_domain_table(path: Path) -> DomainTable:
     """Read `domain.toml`; every mistake is a `DomainError` with its place."""
     source = read_text(path)
-    try:
-        table = tomllib.loads(source)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"line (\d+), column (\d+)", str(error))
-        line = int(place[1]) if place else source.count("\n") + 1
-        column = int(place[2]) if place else None
-        message = re.sub(r" \(at .*\)$", "", str(error))
-        raise DomainError(f"not valid TOML: {message}", path, line, column, source) from None
+    table = parse_toml(source, path)
     try:
         return DomainTable.model_validate(table)
     except ValidationError as error:

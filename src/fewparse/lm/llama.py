@@ -8,6 +8,7 @@ itself fills in are compared at start-up, so that a mismatch is a clear refusal 
 import ctypes
 import importlib.metadata
 import importlib.util
+import os
 import threading
 from collections.abc import Sequence
 from ctypes import POINTER, c_bool, c_char_p, c_float, c_int8, c_int32, c_size_t, c_uint32, c_void_p
@@ -160,6 +161,8 @@ def library() -> ctypes.CDLL:
     )
     if not candidates:
         raise RuntimeMismatch(f"{RUNTIME} {VERSION} carries no shared object", "Reinstall it.")
+    # Waiting threads must soon sleep: beside one other busy process, spinning is a hundred times slower.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     lib = ctypes.CDLL(str(candidates[0]))
     for name, (result, arguments) in SIGNATURES.items():
         try:

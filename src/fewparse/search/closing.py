@@ -17,7 +17,9 @@ from fewparse.search.events import Closed, Listener
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import Settings
 
-MAX_STATES = 3_000
+MAX_STATES = 10_000
+CLOSERS = frozenset(b")]}>\"'")
+CLOSING, OPENING = 1, 4
 
 
 def close(
@@ -46,18 +48,19 @@ def close(
 
 
 def shortest_completion(begin: State) -> tuple[bytes, State] | None:
-    """The fewest bytes after which the output may end, by uniform-cost search; ties by byte order."""
+    """The cheapest bytes after which the output may end, by uniform-cost search: closing is cheap."""
     order = count()
     frontier: list[tuple[int, bytes, int, State]] = [(0, b"", next(order), begin)]
     for _ in range(MAX_STATES):
         if not frontier:
             return None
-        length, said, _, state = heapq.heappop(frontier)
+        cost, said, _, state = heapq.heappop(frontier)
         if state.may_end:
             return said, state
         for byte in np.unique(state.vocabulary.first_bytes[state.mask()]):
             piece = bytes([int(byte)])
             following = state.advance(piece)
             if following is not None:
-                heapq.heappush(frontier, (length + 1, said + piece, next(order), following))
+                step = CLOSING if int(byte) in CLOSERS else OPENING
+                heapq.heappush(frontier, (cost + step, said + piece, next(order), following))
     return None
