@@ -1,54 +1,68 @@
 """Choose the settings of the bundled calendar domain on its training examples alone.
 
-Each sampled training example is parsed with itself kept out of the prompt; the test set is never touched.
-Run: make settings
+A sample of them is held out of the pool and parsed, one setting changed at a time; the test set is never touched.
+Run: make settings, or `python benchmarks/calendar_settings.py [number of items]`.
 """
 
 import random
 import sys
+from dataclasses import replace
 
 from fewparse import load_domain, open_model
 from fewparse.retrieve.retriever import open_retriever
 from measure import Outcome, compare, nearest, write
 
-ITEMS = 100
-SETTINGS: list[dict[str, object]] = [
-    {"template": template, "examples": k, "retriever": retriever, "order": order}
-    for template, k, retriever, order in [
-        ("lisp", 10, "embedding", "best-last"),
-        ("chatml", 10, "embedding", "best-last"),
-        ("canonical", 10, "embedding", "best-last"),
-        ("lisp", 10, "bm25", "best-last"),
-        ("lisp", 10, "random", "best-last"),
-        ("lisp", 10, "embedding", "best-first"),
-        ("lisp", 10, "embedding", "shuffled"),
-        ("lisp", 5, "embedding", "best-last"),
-        ("lisp", 20, "embedding", "best-last"),
-        ("lisp", 40, "embedding", "best-last"),
-    ]
+BASE: dict[str, object] = {
+    "template": "lisp",
+    "examples": 10,
+    "retriever": "bm25",
+    "order": "best-last",
+    "decoder": "speculative",
+    "width": 5,
+    "rerank": 4.0,
+}
+CHANGES: list[dict[str, object]] = [
+    {},
+    {"rerank": 0.0},
+    {"rerank": 2.0},
+    {"rerank": 8.0},
+    {"decoder": "beam"},
+    {"decoder": "beam", "width": 10},
+    {"width": 10},
+    {"template": "chatml"},
+    {"examples": 5},
+    {"examples": 16},
+    {"retriever": "embedding"},
+    {"fold": False},
+    {"order": "best-first"},
+    {"order": "shuffled"},
 ]
 
 
-def main(only: list[str]) -> None:
-    """One row a setting, greedy decoding; `only` picks settings by their number."""
-    domain = load_domain("calendar")
+def main(limit: int) -> None:
+    """One row a change."""
+    whole = load_domain("calendar")
     model = open_model()
-    items = random.Random(0).sample(domain.examples, ITEMS)
+    held_out = random.Random(11).sample(whole.examples, limit)
+    domain = replace(whole, examples=tuple(e for e in whole.examples if e not in held_out))
     baselines = []
     for name in ("embedding", "bm25"):
-        retriever = open_retriever(name, [e.utterance for e in domain.examples], model, 0)
-        baselines.append(nearest(f"nearest training utterance, {name}", domain, items, retriever))
-    settings = {
-        ", ".join(map(str, setting.values())): {"decoder": "greedy", **setting}
-        for number, setting in enumerate(SETTINGS)
-        if not only or str(number) in only
-    }
+        retriever = open_retriever(name, [e.utterance for e in domain.examples], model, 0, domain.fold)
+        baselines.append(nearest(f"no model: nearest training utterance, {name}", domain, held_out, retriever))
+    settings = {describe(change): BASE | change for change in CHANGES}
 
     def report(outcomes: list[Outcome]) -> None:
         write("calendar-settings", [outcome.row() for outcome in [*baselines, *outcomes]])
 
-    compare(domain, model, items, settings, report)
+    compare(domain, model, held_out, settings, report)
+
+
+def describe(change: dict[str, object]) -> str:
+    """The name of a row."""
+    if not change:
+        return "base: " + ", ".join(f"{name} {value}" for name, value in BASE.items())
+    return ", ".join(f"{name} {value}" for name, value in change.items())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)

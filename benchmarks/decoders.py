@@ -5,13 +5,14 @@ Run: make bench, or `python benchmarks/decoders.py [number of items]`.
 """
 
 import json
+import math
 import sys
 
 from fewparse import load_domain, open_model
 from fewparse.retrieve.retriever import open_retriever
 from measure import RESULTS, Outcome, compare, nearest, write
 
-PLAIN = {"free_back_off": False, "free_branching": False, "forced_spans": False}
+PLAIN = {"free_back_off": False, "free_branching": False, "forced_spans": False, "margin": math.inf}
 SPECULATIVE = {"decoder": "speculative", "temperature": 0.5}
 SETTINGS: dict[str, dict[str, object]] = {
     "greedy": {"decoder": "greedy"},
@@ -24,13 +25,8 @@ SETTINGS: dict[str, dict[str, object]] = {
     "speculative W=5, free back-off": {**SPECULATIVE, **PLAIN, "width": 5, "free_back_off": True},
     "speculative W=5, free branching": {**SPECULATIVE, **PLAIN, "width": 5, "free_branching": True},
     "speculative W=5, forced spans": {**SPECULATIVE, **PLAIN, "width": 5, "forced_spans": True},
-    "speculative W=5, all three": {
-        **SPECULATIVE,
-        "width": 5,
-        "free_back_off": True,
-        "free_branching": True,
-        "forced_spans": True,
-    },
+    "speculative W=5, margin": {**SPECULATIVE, **PLAIN, "width": 5, "margin": 2.0},
+    "speculative W=5, forced spans too": {**SPECULATIVE, "width": 5, "forced_spans": True},
     "speculative W=10": {**SPECULATIVE, "width": 10},
     "greedy, unconstrained": {"decoder": "greedy", "constrained": False},
     "beam 5, unconstrained": {"decoder": "beam", "width": 5, "constrained": False},
@@ -52,7 +48,8 @@ def main(limit: int) -> None:
         write("decoders", [outcome.row() for outcome in [*baselines, *outcomes]])
         print(len(outcomes[0].answers), end=" ", flush=True)
 
-    by_name = {outcome.name: outcome for outcome in compare(domain, model, items, SETTINGS, report)}
+    settings = {name: {**setting, "n_best": 100} for name, setting in SETTINGS.items()}
+    by_name = {outcome.name: outcome for outcome in compare(domain, model, items, settings, report)}
     write_agreement(by_name["greedy"], by_name["speculative W=1 T=0"])
     write_items([item.program for item in items], by_name)
 

@@ -21,6 +21,7 @@ class Outcome:
 
     name: str
     answers: list[bool] = field(default_factory=list)
+    by_model: list[bool] = field(default_factory=list)
     programs: list[bool] = field(default_factory=list)
     among: list[bool] = field(default_factory=list)
     outputs: list[str | None] = field(default_factory=list)
@@ -35,6 +36,7 @@ class Outcome:
             "items": n,
             "right answer": rate(self.answers),
             "± standard error": round(math.sqrt(rate(self.answers) * (1 - rate(self.answers)) / n), 3),
+            "right answer, not reranked": rate(self.by_model),
             "exact program": rate(self.programs),
             "right one among candidates": rate(self.among),
             "requests": round(self.usage.requests / n, 2),
@@ -96,6 +98,8 @@ def compare(
             outcome.usage += parse.usage
             outcome.outputs.append(parse.output)
             outcome.answers.append(right(parse.program, item))
+            alone = max(parse.candidates, key=lambda c: c.model_score, default=None)
+            outcome.by_model.append(alone is not None and right(alone.program, item))
             outcome.programs.append(parse.program == item.program)
             outcome.among.append(any(right(c.program, item) for c in parse.candidates))
         after_item(list(outcomes.values()))
@@ -114,6 +118,7 @@ def nearest(name: str, domain: Domain, items: Sequence[Example], retriever: Retr
         outcome.seconds += time.perf_counter() - begin
         outcome.outputs.append(best.program)
         outcome.answers.append(right(best.program, item))
+        outcome.by_model.append(outcome.answers[-1])
         outcome.programs.append(best.program == item.program)
         outcome.among.append(outcome.answers[-1])
     return outcome

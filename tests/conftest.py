@@ -14,10 +14,7 @@ settings.load_profile("fewparse")
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[EmbeddedModel]:
-    """The real embedded model. Its cache is shared by all tests, which must not notice.
-
-    One thread: two of them wait for each other for seconds where another process shares the cores.
-    """
-    opened = EmbeddedModel(pull(), threads=1)
+    """The real embedded model. Its cache is shared by all tests, which must not notice."""
+    opened = EmbeddedModel(pull())
     yield opened
     opened.close()

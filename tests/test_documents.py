@@ -1,7 +1,9 @@
 """What the documents say is so: commands exist, links lead somewhere, the map of the rooms is complete."""
 
+import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from cli.running import fewparse
+from cli.running import COMMAND
 from fewparse.cli.main import app
 
 ROOT = Path(__file__).parents[1]
@@ -91,14 +93,20 @@ def test_the_check_of_commands_refuses_what_is_not_one(arguments: str) -> None:
         check_invocation(arguments.split())
 
 
-def test_the_cheap_ones_among_the_commands_work() -> None:
-    cheap = {tuple(a) for document in DOCUMENTS for a in invocations(document) if is_cheap(a)}
-    for arguments in sorted({*cheap, ("--version",)}):
-        assert fewparse(*arguments).code == 0
-
-
-def is_cheap(arguments: list[str]) -> bool:
-    return bool({"--help", "--version"} & set(arguments)) or arguments == ["models", "path"]
+@pytest.mark.slow
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+def test_the_commands_of_a_document_work_one_after_the_other(document: Path, tmp_path: Path) -> None:
+    for language, body in blocks(document):
+        if language == "console":
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", body],
+                cwd=tmp_path,
+                env={**os.environ, "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"},
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.strip()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)

@@ -20,6 +20,7 @@ class Options:
     examples: int
     order: Order
     retriever: str
+    fold: bool
     constrained: bool
     rerank: float
     n_best: int
@@ -43,6 +44,7 @@ class Options:
             "examples": table.prompt.examples,
             "order": table.prompt.order,
             "retriever": table.prompt.retriever,
+            "fold": True,
             "constrained": True,
             "rerank": table.search.rerank,
             "n_best": search["width"],

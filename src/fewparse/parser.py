@@ -121,9 +121,8 @@ class Parser:
     @cached_property
     def _retriever(self) -> Retriever:
         utterances = [example.utterance for example in self.domain.examples]
-        return open_retriever(
-            self.options.retriever, utterances, self.model, self._settings.seed, self.domain.fold
-        )
+        fold = self.domain.fold if self.options.fold else None
+        return open_retriever(self.options.retriever, utterances, self.model, self._settings.seed, fold)
 
     def _constraint(self, utterance: str) -> Constraint:
         if self.options.constrained and self.domain.constraint_depends_on_utterance:

@@ -3,8 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +24,13 @@ class Ended:
 
 def fewparse(*arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
     """Run the command to its end. Whatever happens, a user sees no traceback."""
-    with one_core():
-        done = subprocess.run(
-            [COMMAND, *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            env={**os.environ, **PLAIN, **(env or {})},
-            timeout=300,
-        )
+    done = subprocess.run(
+        [COMMAND, *arguments],
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        capture_output=True,
+        env={**os.environ, **PLAIN, **(env or {})},
+        timeout=300,
+    )
     ended = Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
     assert "Traceback" not in ended.out + ended.err, ended.err
     return ended
@@ -41,10 +39,9 @@ def fewparse(*arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str
 def started(*arguments: str) -> subprocess.Popen[bytes]:
     """The command, running, with pipes to all sides."""
     pipe = subprocess.PIPE
-    with one_core():
-        return subprocess.Popen(
-            [COMMAND, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **PLAIN}
-        )
+    return subprocess.Popen(
+        [COMMAND, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **PLAIN}
+    )
 
 
 def without_model(folder: Path) -> dict[str, str]:
@@ -55,17 +52,3 @@ def without_model(folder: Path) -> dict[str, str]:
         "PIP_FIND_LINKS": "",
         "PIP_CONFIG_FILE": os.devnull,
     }
-
-
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Give a new process one core: threads of the model that wait for each other stall on a busy machine."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(before)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

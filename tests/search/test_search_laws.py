@@ -16,6 +16,7 @@ from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.errors import UnknownName, UsageError
 from fewparse.lm.model import Token
 from fewparse.lm.usage import Usage
+from fewparse.search.closing import MAX_STATES
 from fewparse.search.decode import decode
 from fewparse.search.events import BackedOff, Branched, Closed, Event, Forced, RoundBegan, RoundEnded, Sampled
 from fewparse.search.hypothesis import Hypothesis
@@ -231,7 +232,7 @@ def test_an_output_that_reaches_the_limit_is_closed_in_the_shortest_well_formed_
 
 def test_what_cannot_be_closed_is_nothing() -> None:
     model = ToyModel()
-    endless = Trie(["a" * 4_000], model.vocabulary)
+    endless = Trie(["a" * (MAX_STATES + 10)], model.vocabulary)
     assert search(model, endless, Settings(decoder="greedy", limit=2))[0] == []
 
 

@@ -1,6 +1,5 @@
 """How to search."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -24,9 +23,9 @@ class Settings:
     seed: int = 0
     alternatives: int = 20
     free_back_off: bool = True
-    free_branching: bool = False
+    free_branching: bool = True
     forced_spans: bool = False
-    margin: float = math.inf
+    margin: float = 2.0
 
     def __post_init__(self) -> None:
         if self.decoder not in DECODERS:

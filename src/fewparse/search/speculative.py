@@ -133,7 +133,7 @@ class Expansion:
             elif valid:
                 found.append(reached)
         self._emit(Sampled(begin.text, pieces, valid, outcome))
-        if self._settings.free_branching:
+        if self._settings.free_branching and self._settings.width > 1:
             found += self._branch(path, completion)
         return found
 
