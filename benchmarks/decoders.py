@@ -30,7 +30,14 @@ SETTINGS: dict[str, dict[str, object]] = {
     "speculative W=10": {**SPECULATIVE, "width": 10},
     "greedy, unconstrained": {"decoder": "greedy", "constrained": False},
     "beam 5, unconstrained": {"decoder": "beam", "width": 5, "constrained": False},
+    "speculative W=1 T=0, unconstrained": {
+        **SPECULATIVE,
+        "width": 1,
+        "temperature": 0.0,
+        "constrained": False,
+    },
     "speculative W=5, unconstrained": {**SPECULATIVE, "width": 5, "constrained": False},
+    "speculative W=10, unconstrained": {**SPECULATIVE, "width": 10, "constrained": False},
 }
 
 

@@ -36,7 +36,7 @@ class BackedOff:
 
 @dataclass(frozen=True)
 class Branched:
-    """An alternative along a sample became a hypothesis of its own."""
+    """An alternative along a sample became a hypothesis of its own, good enough to be kept."""
 
     prefix: bytes
     piece: bytes

@@ -45,9 +45,14 @@ def speculative_search(
         emit(RoundBegan(number, tuple(h.text for h in live)))
         if settings.forced_spans:
             live = force(model, prompt, live, settings, usage, emit)
-        candidates = Expansion(model, prompt, settings, usage, emit).expand(live, number)
+        expansion = Expansion(model, prompt, settings, usage, emit)
+        candidates = expansion.expand(live, number)
         ended += split(candidates)[1]
         kept = within(settings.margin, ranked([*finished, *candidates], settings.width))
+        for branch in expansion.branches:
+            if any(h is branch for h in kept):
+                last = branch.tokens[-1].bytes
+                emit(Branched(branch.text.removesuffix(last), last))
         emit(RoundEnded(number, tuple(Kept(h.text, h.score, h.finished) for h in kept)))
         live, finished = split(kept)
     if outputs := ended if settings.width > 1 else finished:
@@ -74,6 +79,7 @@ class Expansion:
         self._settings = settings
         self._usage = usage
         self._emit = emit
+        self.branches: list[Hypothesis] = []
 
     def expand(self, live: Sequence[Hypothesis], number: int) -> list[Hypothesis]:
         """All candidates that the live hypotheses lead to."""
@@ -127,14 +133,16 @@ class Expansion:
             outcome = "cut" if valid else "nothing"
             if self._settings.free_back_off and known and len(reached.tokens) < self._settings.limit:
                 found += reached.successors(completion.positions[valid], self._settings.width)
-                choices = tuple(h.tokens[-1].bytes for h in found if not h.finished)
-            if found:
-                self._emit(BackedOff(reached.text, True, choices))
-            elif valid:
-                found.append(reached)
         self._emit(Sampled(begin.text, pieces, valid, outcome))
+        if outcome in ("cut", "nothing") and found:
+            choices = tuple(h.tokens[-1].bytes for h in found if not h.finished)
+            self._emit(BackedOff(reached.text, True, choices))
+        elif outcome == "cut":
+            found.append(reached)
         if self._settings.free_branching and self._settings.width > 1:
-            found += self._branch(path, completion)
+            branches = self._branch(path, completion)
+            self.branches += branches
+            found += branches
         return found
 
     def _branch(self, path: Sequence[Hypothesis], completion: Completion) -> list[Hypothesis]:
@@ -145,7 +153,6 @@ class Expansion:
             for choice in others[: self._settings.width]:
                 following = hypothesis.extend(choice)
                 if following:
-                    self._emit(Branched(hypothesis.text, choice.token.bytes))
                     branches.append(following)
         return branches
 
