@@ -25,7 +25,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     "speculative W=5, free back-off": {**SPECULATIVE, **PLAIN, "width": 5, "free_back_off": True},
     "speculative W=5, free branching": {**SPECULATIVE, **PLAIN, "width": 5, "free_branching": True},
     "speculative W=5, forced spans": {**SPECULATIVE, **PLAIN, "width": 5, "forced_spans": True},
-    "speculative W=5, margin": {**SPECULATIVE, **PLAIN, "width": 5, "margin": 2.0},
+    "speculative W=5, margin": {**SPECULATIVE, **PLAIN, "width": 5, "margin": 1.0},
     "speculative W=5, forced spans too": {**SPECULATIVE, "width": 5, "forced_spans": True},
     "speculative W=10": {**SPECULATIVE, "width": 10},
     "greedy, unconstrained": {"decoder": "greedy", "constrained": False},

@@ -25,7 +25,7 @@ class Settings:
     free_back_off: bool = True
     free_branching: bool = True
     forced_spans: bool = False
-    margin: float = 2.0
+    margin: float = 1.0
 
     def __post_init__(self) -> None:
         if self.decoder not in DECODERS:
