@@ -10,31 +10,22 @@ from itertools import count
 import numpy as np
 
 from fewparse.constrain.state import State
-from fewparse.lm.model import LanguageModel
-from fewparse.lm.usage import Usage
-from fewparse.prompt import Prompt
-from fewparse.search.events import Closed, Listener
+from fewparse.search.events import Closed
 from fewparse.search.hypothesis import Hypothesis
-from fewparse.search.settings import Settings
+from fewparse.search.inquiry import Inquiry
 
 MAX_STATES = 10_000
 CLOSERS = frozenset(b")]}>\"'")
 CLOSING, OPENING = 1, 4
 
 
-def close(
-    model: LanguageModel,
-    prompt: Prompt,
-    hypothesis: Hypothesis,
-    settings: Settings,
-    usage: Usage,
-    emit: Listener,
-) -> Hypothesis | None:
+def close(inquiry: Inquiry, hypothesis: Hypothesis) -> Hypothesis | None:
     """The hypothesis, finished in the shortest well-formed way; None if none is near."""
     found = shortest_completion(hypothesis.state)
     if found is None:
         return None
     completion, state = found
+    model, prompt, usage = inquiry.model, inquiry.prompt, inquiry.usage
     tokens = model.tokenize(completion.decode(errors="replace")) if completion else ()
     if b"".join(token.bytes for token in tokens) != completion:
         return None
@@ -42,8 +33,8 @@ def close(
     if tokens:
         logprob += sum(model.score(prompt, [hypothesis.tokens], [tokens], usage)[0])
     whole = Hypothesis(hypothesis.tokens + tokens, logprob, state)
-    end = model.next_tokens(prompt, [whole.tokens], 1, settings.stop, usage)[0].end_logprob
-    emit(Closed(hypothesis.text, completion))
+    end = model.next_tokens(prompt, [whole.tokens], 1, inquiry.settings.stop, usage)[0].end_logprob
+    inquiry.emit(Closed(hypothesis.text, completion))
     return whole.finish(end)
 
 

@@ -8,6 +8,7 @@ from fewparse.search.beam import beam_search
 from fewparse.search.closing import close
 from fewparse.search.events import Listener, ignore
 from fewparse.search.hypothesis import Hypothesis, ranked
+from fewparse.search.inquiry import Inquiry
 from fewparse.search.settings import Settings
 from fewparse.search.speculative import speculative_search
 
@@ -23,8 +24,9 @@ def decode(
     """Finished hypotheses, one a string, best first; none where even closing at the length limit failed."""
     search = speculative_search if settings.decoder == "speculative" else beam_search
     begin = [Hypothesis((), 0.0, constraint.start())]
-    found = ranked(search(model, prompt, begin, settings, usage, emit))
+    inquiry = Inquiry(model, prompt, settings, usage, emit)
+    found = ranked(search(inquiry, begin))
     if found and not found[0].finished:
-        closed = close(model, prompt, found[0], settings, usage, emit)
+        closed = close(inquiry, found[0])
         return [closed] if closed else []
     return found

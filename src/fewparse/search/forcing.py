@@ -7,33 +7,26 @@ with what follows. Its log-probability is accounted in full: the model scores th
 from collections.abc import Sequence
 
 from fewparse.lm.model import LanguageModel, Prefix
-from fewparse.lm.usage import Usage
-from fewparse.prompt import Prompt
-from fewparse.search.events import Forced, Listener
+from fewparse.search.events import Forced
 from fewparse.search.hypothesis import Hypothesis
-from fewparse.search.settings import Settings
+from fewparse.search.inquiry import Inquiry
 
 SHORTEST = 2
 
 
-def force(
-    model: LanguageModel,
-    prompt: Prompt,
-    live: Sequence[Hypothesis],
-    settings: Settings,
-    usage: Usage,
-    emit: Listener,
-) -> list[Hypothesis]:
+def force(inquiry: Inquiry, live: Sequence[Hypothesis]) -> list[Hypothesis]:
     """The hypotheses, each with its forced span of two or more tokens appended."""
-    spans = [forced_tokens(model, h, settings.limit) for h in live]
+    model = inquiry.model
+    spans = [forced_tokens(model, h, inquiry.settings.limit) for h in live]
     long = [i for i, span in enumerate(spans) if len(span) >= SHORTEST]
     if not long:
         return list(live)
-    scores = model.score(prompt, [live[i].tokens for i in long], [spans[i] for i in long], usage)
+    prefixes = [live[i].tokens for i in long]
+    scores = model.score(inquiry.prompt, prefixes, [spans[i] for i in long], inquiry.usage)
     forced = list(live)
     for i, logprobs in zip(long, scores, strict=True):
         count, state = live[i].state.walk([token.bytes for token in spans[i]])
-        emit(Forced(live[i].text, b"".join(token.bytes for token in spans[i][:count])))
+        inquiry.emit(Forced(live[i].text, b"".join(token.bytes for token in spans[i][:count])))
         forced[i] = Hypothesis(live[i].tokens + spans[i][:count], live[i].logprob + sum(logprobs[:count]), state)
     return forced
 

@@ -9,15 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fewparse.lm.model import Completion, LanguageModel, Sampling, ScoredToken
-from fewparse.lm.usage import Usage
-from fewparse.prompt import Prompt
-from fewparse.search.beam import ask, beam_search
+from fewparse.lm.model import Completion, Sampling, ScoredToken
+from fewparse.search.beam import beam_search
 from fewparse.search.events import (
     BackedOff,
     Branched,
     Kept,
-    Listener,
     Outcome,
     RoundBegan,
     RoundEnded,
@@ -25,18 +22,12 @@ from fewparse.search.events import (
 )
 from fewparse.search.forcing import force
 from fewparse.search.hypothesis import Hypothesis, ranked, split
-from fewparse.search.settings import Settings
+from fewparse.search.inquiry import Inquiry
 
 
-def speculative_search(
-    model: LanguageModel,
-    prompt: Prompt,
-    begin: Sequence[Hypothesis],
-    settings: Settings,
-    usage: Usage,
-    emit: Listener,
-) -> list[Hypothesis]:
+def speculative_search(inquiry: Inquiry, begin: Sequence[Hypothesis]) -> list[Hypothesis]:
     """All finished hypotheses met on the way, after at most `rounds` rounds."""
+    settings, emit = inquiry.settings, inquiry.emit
     live, finished = split(begin)
     ended: list[Hypothesis] = []
     number = 0
@@ -44,8 +35,8 @@ def speculative_search(
         number += 1
         emit(RoundBegan(number, tuple(h.text for h in live)))
         if settings.forced_spans:
-            live = force(model, prompt, live, settings, usage, emit)
-        expansion = Expansion(model, prompt, settings, usage, emit)
+            live = force(inquiry, live)
+        expansion = Expansion(inquiry)
         candidates = expansion.expand(live, number)
         ended += split(candidates)[1]
         kept = within(settings.margin, ranked([*finished, *candidates], settings.width))
@@ -58,8 +49,8 @@ def speculative_search(
     if outputs := ended if settings.width > 1 else finished:
         return outputs
     # Rounds or lengths ran out with nothing finished: step by step always gets there.
-    greedy = replace(settings, decoder="greedy")
-    return beam_search(model, prompt, live or begin, greedy, usage, emit, number)
+    greedy = replace(inquiry, settings=replace(settings, decoder="greedy"))
+    return beam_search(greedy, live or begin, number)
 
 
 def within(margin: float, kept: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -71,14 +62,10 @@ def within(margin: float, kept: Sequence[Hypothesis]) -> list[Hypothesis]:
 class Expansion:
     """One round: what becomes of the live hypotheses."""
 
-    def __init__(
-        self, model: LanguageModel, prompt: Prompt, settings: Settings, usage: Usage, emit: Listener
-    ) -> None:
-        self._model = model
-        self._prompt = prompt
-        self._settings = settings
-        self._usage = usage
-        self._emit = emit
+    def __init__(self, inquiry: Inquiry) -> None:
+        self._inquiry = inquiry
+        self._settings = inquiry.settings
+        self._emit = inquiry.emit
         self.branches: list[Hypothesis] = []
 
     def expand(self, live: Sequence[Hypothesis], number: int) -> list[Hypothesis]:
@@ -92,8 +79,12 @@ class Expansion:
             seed=settings.seed * 1_000 + number,
             alternatives=settings.alternatives,
         )
-        answers = self._model.sample(
-            self._prompt, [h.tokens for h in live], sampling, self._usage, [h.state for h in live]
+        answers = self._inquiry.model.sample(
+            self._inquiry.prompt,
+            [h.tokens for h in live],
+            sampling,
+            self._inquiry.usage,
+            [h.state for h in live],
         )
         candidates: list[Hypothesis] = []
         stuck: list[Hypothesis] = []
@@ -162,7 +153,7 @@ class Expansion:
             return []
         found = []
         width = self._settings.width
-        answers = ask(self._model, self._prompt, stuck, width, self._settings, self._usage)
+        answers = self._inquiry.best_allowed(stuck, width)
         for hypothesis, answer in zip(stuck, answers, strict=True):
             successors = hypothesis.successors(answer, width)
             choices = tuple(h.tokens[-1].bytes for h in successors if not h.finished)
@@ -174,7 +165,7 @@ class Expansion:
         """Samples that ran to the limit and may end there: ask what ending would cost."""
         if not unended:
             return []
-        answers = ask(self._model, self._prompt, unended, 1, self._settings, self._usage)
+        answers = self._inquiry.best_allowed(unended, 1)
         return [h.finish(answer.end_logprob) for h, answer in zip(unended, answers, strict=True)]
 
 
