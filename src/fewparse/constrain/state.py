@@ -14,7 +14,7 @@ from fewparse.vocabulary import Mask, Vocabulary
 
 
 class State(ABC):
-    """Where a hypothesis stands. Two things are required of an implementation; the rest is derived."""
+    """Where a hypothesis stands. Three things are asked of an implementation; the rest is derived."""
 
     vocabulary: Vocabulary
 
