@@ -102,7 +102,7 @@ class Trimmed(NamedTuple):
 
 def trim(grammar: Grammar) -> Trimmed:
     """Drop what derives no string, then what the start never reaches: either would be a dead end."""
-    productive = productive_names(grammar)
+    productive = deriving_names(grammar)
     kept = {
         name: tuple(p for p in productions if all(derives(s, productive) for s in p))
         for name, productions in grammar.rules.items()
@@ -118,24 +118,40 @@ def trim(grammar: Grammar) -> Trimmed:
 
 def derives(symbol: Symbol, productive: set[str]) -> bool:
     """Whether a symbol can become a string."""
-    if isinstance(symbol, Chars):
-        return bool(symbol.ranges)
-    return isinstance(symbol, Text) or symbol.name in productive
+    return symbol.name in productive if isinstance(symbol, Ref) else is_readable(symbol, characters=True)
 
 
-def productive_names(grammar: Grammar) -> set[str]:
-    """The nonterminals that derive some string."""
-    productive: set[str] = set()
-    growing = True
-    while growing:
-        new = {
-            name
-            for name, productions in grammar.rules.items()
-            if name not in productive and any(all(derives(s, productive) for s in p) for p in productions)
-        }
-        productive |= new
-        growing = bool(new)
-    return productive
+def deriving_names(grammar: Grammar, characters: bool = True) -> set[str]:
+    """The nonterminals that derive some string; without characters, those that derive the empty one."""
+    waiting: dict[str, list[tuple[str, int]]] = {}
+    missing: dict[tuple[str, int], int] = {}
+    ready: list[str] = []
+    for name, productions in grammar.rules.items():
+        for number, production in enumerate(productions):
+            needs = {s.name for s in production if isinstance(s, Ref)}
+            if all(isinstance(s, Ref) or is_readable(s, characters) for s in production):
+                missing[name, number] = len(needs)
+                for need in needs:
+                    waiting.setdefault(need, []).append((name, number))
+                if not needs:
+                    ready.append(name)
+    found: set[str] = set()
+    while ready:
+        name = ready.pop()
+        if name not in found:
+            found.add(name)
+            for user, number in waiting.get(name, ()):
+                missing[user, number] -= 1
+                if not missing[user, number]:
+                    ready.append(user)
+    return found
+
+
+def is_readable(symbol: Text | Chars, characters: bool) -> bool:
+    """Whether a terminal can become a string, or, without characters, the empty one."""
+    if isinstance(symbol, Text):
+        return characters or not symbol.text
+    return characters and bool(symbol.ranges)
 
 
 def reachable_names(rules: Mapping[str, tuple[Production, ...]], start: str) -> set[str]:
