@@ -1,0 +1,103 @@
+"""How many unseen programs an induced grammar derives, by level of merging, and how large it is.
+
+Run: python benchmarks/induction.py. Overnight and SMCalFlow are measured where their data is at hand.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+from fewparse import load_domain
+from fewparse.grammar.compose import kind_of
+from fewparse.grammar.induce import Merge, coverage, induce
+from fewparse.grammar.sexpr import Atom, Node, read_program
+from measure import write
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+OVERNIGHT = (
+    "basketball",
+    "blocks",
+    "calendar",
+    "housing",
+    "publications",
+    "recipes",
+    "restaurants",
+    "socialnetwork",
+)
+GIVEN = 200
+
+
+def main() -> None:
+    """One row a domain: the share of test examples that is derived, and the same of distinct programs."""
+    rows: list[dict[str, object]] = []
+    shares: list[list[float]] = []
+    for name, given, wanted in tasks():
+        distinct = sorted(set(wanted))
+        induced = {merge: induce(given, merge) for merge in get_args(Merge)}
+        grammars = {merge: result.grammar for merge, result in induced.items()}
+        examples = {merge: coverage(grammar, wanted).share for merge, grammar in grammars.items()}
+        programs = {f"{merge}, distinct": coverage(g, distinct).share for merge, g in grammars.items()}
+        seen = {word for program in given for word in words(program)}
+        ceiling = sum(seen.issuperset(words(program)) for program in wanted) / len(wanted)
+        figures = {**examples, **programs, "all words seen": ceiling}
+        if name.startswith("overnight"):
+            shares.append(list(figures.values()))
+        rows.append(
+            {
+                "domain": name,
+                "given programs, distinct": len(set(given)),
+                "functions": induced["typed"].functions,
+                "constants": induced["typed"].constants,
+                "test examples": len(wanted),
+                "test programs, distinct": len(distinct),
+                **{key: f"{value:.3f}" for key, value in figures.items()},
+                **{f"rules, {merge}": len(grammar.rules) for merge, grammar in grammars.items()},
+            }
+        )
+    if shares:
+        means = [sum(column) / len(shares) for column in zip(*shares, strict=True)]
+        named = {key: f"{mean:.3f}" for key, mean in zip(figures, means, strict=True)}
+        rows.append({key: {"domain": "overnight, mean", **named}.get(key, "") for key in rows[0]})
+    write("induction", rows)
+
+
+def tasks() -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    """Each domain with the programs that are given and those that should be derived."""
+    calendar = load_domain("calendar")
+    yield (
+        "calendar (bundled)",
+        [example.program for example in calendar.examples],
+        [example.program for example in calendar.test_examples],
+    )
+    smcalflow = DATA / "smcalflow"
+    if smcalflow.exists():
+        yield "smcalflow", read(smcalflow / "train_300.jsonl"), read(smcalflow / "dev_200.jsonl")
+    for domain in OVERNIGHT if (DATA / "overnight").exists() else ():
+        train, test = (DATA / "overnight" / f"{domain}.{part}.jsonl.gz" for part in ("train", "test"))
+        yield f"overnight {domain}", read(train)[:GIVEN], read(test)
+
+
+def read(path: Path) -> list[str]:
+    """The programs of a file of examples."""
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    return [json.loads(line)["program"] for line in text.splitlines()]
+
+
+def words(program: str) -> set[str]:
+    """The words of a program that are no literals."""
+    found: set[str] = set()
+    agenda: list[Node] = [read_program(program)]
+    while agenda:
+        node = agenda.pop()
+        if not isinstance(node, Atom):
+            agenda += node.items
+        elif not node.quoted and kind_of(node.text) is None:
+            found.add(node.text)
+    return found
+
+
+if __name__ == "__main__":
+    main()
