@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from fewparse.domains.domain import Domain
+from fewparse.domains.domain import TEMPLATES, Domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import Target
 from fewparse.retrieve.arrange import ORDERS, Order
@@ -38,9 +38,10 @@ class Options:
             "limit": table.search.max_tokens,
         }
         search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
+        target = given.get("target", table.target)
         rest: dict[str, Any] = {
-            "target": table.target,
-            "template": table.prompt.template,
+            "target": target,
+            "template": table.prompt.template or TEMPLATES.get(target),
             "examples": table.prompt.examples,
             "order": table.prompt.order,
             "retriever": table.prompt.retriever,
@@ -53,10 +54,10 @@ class Options:
             if name not in rest:
                 raise UnknownName("option", name, [*rest, *SEARCH_OPTIONS])
         options = Options(**(rest | given), search=Settings(**search))
-        options.check(domain)
+        options.check()
         return options
 
-    def check(self, domain: Domain) -> None:
+    def check(self) -> None:
         """Refuse what makes no sense before anything is loaded."""
         if self.target not in ("program", "canonical"):
             raise UnknownName("target", self.target, ["program", "canonical"])
@@ -64,8 +65,6 @@ class Options:
             raise UnknownName("order", self.order, ORDERS)
         if self.retriever not in RETRIEVERS:
             raise UnknownName("retriever", self.retriever, RETRIEVERS)
-        if self.target == "canonical" and any(e.canonical is None for e in domain.examples):
-            raise UsageError(f"the domain {domain.name} has no canonical utterances", "Use the target `program`.")
         if self.examples < 0 or self.n_best < 1:
             raise UsageError("the number of examples is at least 0, and that of candidates at least 1")
 

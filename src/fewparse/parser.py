@@ -32,7 +32,7 @@ class Parser:
     """Turns utterances of a domain into well-formed programs with a language model."""
 
     def __init__(self, domain: Domain, model: LanguageModel, options: Options) -> None:
-        self.domain = domain
+        self.domain = domain.for_target(options.target)
         self.model = model
         self.options = options
         self._template = domain.template(options.template)
@@ -46,7 +46,7 @@ class Parser:
         """A parser for a bundled domain's name or a domain folder; options as in `Options`."""
         domain = domain if isinstance(domain, Domain) else load_domain(domain)
         settled = Options.settle(domain, **options)
-        domain.check(settled.template)
+        domain.check(settled.target, settled.template)
         return cls(domain, open_model(model) if isinstance(model, str) else model, settled)
 
     def parse(

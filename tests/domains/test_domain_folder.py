@@ -95,7 +95,7 @@ SETTINGS = {
         *("width = 5", "examples = 5", ":20: unknown key `search.examples`", "examples = 5"),
         f"Known: {', '.join(SearchTable.model_fields)}.",
     ),
-    "an alias": ("copy =", "copies =", ":16: unknown key `constraint.copies`", "copies", "Did you mean copy?"),
+    "an alias": ("copy =", "copies =", ":16: unknown key `constraint.copies`", "copies", "Did you mean copy or scorer?"),
     "a text for a number": ("width = 5", 'width = "5"', ":20: `search.width`: ", 'width = "5"', None),
     "a truth for a number": ("width = 5", "width = true", ":20: `search.width`: ", "width = true", None),
     "too small a number": ("width = 5", "width = 0", ":20: `search.width`: ", "width = 0", None),
@@ -165,7 +165,7 @@ def test_a_missing_file_of_examples_is_refused_and_a_missing_test_set_is_empty(f
 def test_a_file_that_is_not_utf8_is_refused(file: str, folder: Path) -> None:
     (folder / file).write_bytes(b'# "caf\xe9"\n')
     error = complaint(folder, lambda domain: (domain.grammar, domain.test_examples))
-    assert error.message == f"{folder / file}: not UTF-8 text (byte 6)"
+    assert error.message == f"{folder / file}: not UTF-8 text (byte 7)"
 
 
 def test_a_mistake_in_the_grammar_is_shown_at_its_place(edit: Edit) -> None:

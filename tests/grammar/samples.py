@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib.resources import files
 from itertools import product
+from pathlib import Path
 
 from lark import Lark
 from lark.exceptions import UnexpectedInput
@@ -42,7 +42,7 @@ ALPHABETS = {
     "no greedy lexer": "a-if",
     "counted": "abxyzZ",
 }
-CALENDAR = files("fewparse.domains.calendar").joinpath("grammar.lark").read_text(encoding="utf-8")
+CALENDAR = (Path(__file__).parent / "calendar.lark").read_text(encoding="utf-8")
 
 
 @cache

@@ -61,7 +61,7 @@ def parse(
         rerank=rerank,
         seed=seed,
     )
-    loaded.check(options.template)
+    loaded.check(options.target, options.template)
     with download_progress() as progress:
         opened = open_model(model, progress)
     parser = Parser(loaded, opened, options)

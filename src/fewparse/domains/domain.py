@@ -4,8 +4,8 @@ import importlib
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -16,19 +16,21 @@ from fewparse.constrain.copying import copy_spans
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
-from fewparse.domains.schema import DomainTable, read_domain_table, read_text
-from fewparse.errors import DomainError, ExecutionError, UnknownName
-from fewparse.example import Example, Target, is_unicode
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.domains.examples import PAIR, read_examples
+from fewparse.domains.schema import DomainTable, read_domain_table
+from fewparse.errors import DomainError, ExecutionError, UnknownName, UsageError
+from fewparse.example import Example, Target
+from fewparse.grammar.induce import induce
+from fewparse.grammar.loading import open_grammar
 from fewparse.grammar.rules import Grammar
+from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.grammar.translate import Translator
 from fewparse.prompt import Template, bundled_template, read_template
 from fewparse.retrieve.folding import Fold, folding, word_kinds
+from fewparse.text_file import read_text
 from fewparse.vocabulary import Vocabulary
 
-REQUIRED: dict[Target, tuple[str, ...]] = {
-    "program": ("utterance", "program"),
-    "canonical": ("utterance", "program", "canonical"),
-}
+TEMPLATES: dict[Target, str] = {"program": "lisp", "canonical": "canonical"}
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,55 @@ class Domain:
         return read_examples(path) if path.exists() else ()
 
     @cached_property
+    def language(self) -> Grammar | SynchronousGrammar:
+        """The grammar as the folder has it, or as its examples induce it."""
+        chosen = self.table.constraint
+        if chosen.kind == "induced":
+            return induce((example.program for example in self.examples), chosen.merge).grammar
+        return open_grammar(self.folder / chosen.grammar, chosen.dialect, chosen.start)
+
+    @property
     def grammar(self) -> Grammar:
         """The grammar of programs."""
-        path = self.folder / self.table.constraint.grammar
-        return read_grammar(read_text(path), path, self.table.constraint.start)
+        return self.side("program")
+
+    def side(self, target: Target) -> Grammar:
+        """The grammar of what a model should say."""
+        if isinstance(self.language, SynchronousGrammar):
+            return self.language.side("program" if target == "program" else "utterance")
+        if target == "canonical":
+            raise UsageError(
+                f"the grammar of the domain {self.name} knows no canonical utterances",
+                "Write a synchronous one (grammar.scfg), or use the target `program`.",
+            )
+        return self.language
+
+    @cached_property
+    def translator(self) -> Translator | None:
+        """Canonical utterances to programs and back, where the grammar has both; the shortest program wins."""
+        return Translator(self.language) if isinstance(self.language, SynchronousGrammar) else None
+
+    @cached_property
+    def _learned_translator(self) -> Translator | None:
+        return self.translator and self.translator.learn(example.program for example in self.examples)
+
+    def for_target(self, target: Target) -> "Domain":
+        """The domain with all that its examples need for a target: canonical utterances are made where missing."""
+        if target == "program" or all(example.canonical for example in self.examples):
+            return self
+        return replace(self, examples=tuple(map(self._with_canonical, self.examples)))
+
+    def _with_canonical(self, example: Example) -> Example:
+        if example.canonical or self.translator is None:
+            return example
+        translation = self.translator.to_utterance(example.program)
+        if translation.best is None:
+            raise DomainError(
+                f"the program {example.program} {translation.error}",
+                self.folder / "examples.jsonl",
+                hint=f"`fewparse check {self.name}` lists all such examples.",
+            )
+        return replace(example, canonical=translation.best)
 
     @cached_property
     def fold(self) -> Fold | None:
@@ -68,10 +115,10 @@ class Domain:
 
     def template(self, name: str | None = None) -> Template:
         """A prompt template: a file of the folder, or a bundled one."""
-        name = name or self.table.prompt.template
+        name = name or self.table.prompt.template or TEMPLATES[self.table.target]
         path = self.folder / (name if name.endswith(".toml") else f"{name}.toml")
         if name != "domain" and path.exists():
-            return read_template(read_text(path), path)
+            return read_template(read_text(path, DomainError), path)
         return bundled_template(name)
 
     def constraint(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
@@ -81,16 +128,24 @@ class Domain:
             return Unconstrained(vocabulary, lead.encode())
         if chosen.kind == "strings":
             return Trie((e.output(target) for e in self.examples), vocabulary, lead)
-        return ContextFree(self.grammar, vocabulary, lead, chosen.copy_rules, utterance)
+        return ContextFree(self.side(target), vocabulary, lead, chosen.copy_rules, utterance)
 
     @property
     def constraint_depends_on_utterance(self) -> bool:
         """Whether a constraint serves for one utterance only."""
-        return self.table.constraint.kind == "grammar" and bool(self.table.constraint.copy_rules)
+        return self.table.constraint.kind in ("grammar", "induced") and bool(self.table.constraint.copy_rules)
 
     def program_of(self, output: str, target: Target) -> str | None:
-        """The program that an output stands for."""
-        return output if target == "program" else self._programs.get(output)
+        """The program that an output stands for; None where it stands for none."""
+        if target == "program":
+            return output
+        if not self.table.constraint.synchronous or self.translator is None:
+            return self._programs.get(output)
+        translation = self.translator.to_program(output, wanted=2)
+        certain = translation.complete and len(translation.readings) < 2
+        if certain or self.table.constraint.scorer == "shortest" or self._learned_translator is None:
+            return translation.best
+        return self._learned_translator.to_program(output).best
 
     @cached_property
     def _programs(self) -> dict[str, str]:
@@ -123,10 +178,14 @@ class Domain:
             raise ExecutionError(str(error) or type(error).__name__) from error
         return answer
 
-    def check(self, template: str | None = None) -> None:
+    def check(self, target: Target | None = None, template: str | None = None) -> None:
         """Read all that a parse will need, so that mistakes show before a model is loaded."""
-        if self.table.constraint.kind == "grammar":
-            copy_spans(self.grammar, self.table.constraint.copy_rules, "")
+        target = target or self.table.target
+        silent = target == "canonical" and not all(example.canonical for example in self.examples)
+        if silent and not self.table.constraint.synchronous:
+            raise UsageError(f"the domain {self.name} has no canonical utterances", "Use the target `program`.")
+        if self.table.constraint.kind in ("grammar", "induced"):
+            copy_spans(self.side(target), self.table.constraint.copy_rules, "")
         _ = self.fold, self.template(template), self.executor
 
 
@@ -148,43 +207,11 @@ def load_domain(place: str | Path) -> Domain:
             "the folder has no domain.toml", folder, hint="`fewparse new NAME` makes a domain folder."
         )
     table = read_domain_table(path)
-    examples = read_examples(folder / "examples.jsonl", REQUIRED[table.target])
+    spoken = table.target == "canonical" and not table.constraint.synchronous
+    examples = read_examples(folder / "examples.jsonl", (*PAIR, "canonical") if spoken else PAIR)
     if not examples:
         raise DomainError("there are no examples", folder / "examples.jsonl")
     return Domain(folder, table, examples)
-
-
-def read_examples(path: Path, required: Sequence[str] = REQUIRED["program"]) -> tuple[Example, ...]:
-    """Examples of a JSON-lines file; every mistake is a `DomainError` with line and column."""
-    lines = enumerate(read_text(path).split("\n"), 1)
-    return tuple(read_example(text, number, path, required) for number, text in lines if text.strip())
-
-
-def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:
-    """One line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
-    source = "\n" * (number - 1) + text
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DomainError(f"not valid JSON: {error.msg}", path, number, error.colno, source) from None
-    except (ValueError, RecursionError) as error:
-        raise DomainError(f"not readable JSON: {error}", path, number) from None
-    if not isinstance(value, dict):
-        raise DomainError("expected an object with `utterance` and `program`", path, number, 1, source)
-    known = Example.__dataclass_fields__
-    for key, field in value.items():
-        column = text.find(json.dumps(key)) + 1 or None
-        if key not in known:
-            hint = UnknownName("key", key, known).hint
-            raise DomainError(f"unknown key {key!r}", path, number, column, source, hint)
-        if not isinstance(field, str):
-            raise DomainError(f"`{key}` is a string", path, number, column, source)
-        if not is_unicode(field):
-            raise DomainError(f"`{key}` has half a character (a lone surrogate)", path, number, column)
-    for key in required:
-        if not value.get(key, "").strip():
-            raise DomainError(f"`{key}` is missing or empty", path, number, 1, source)
-    return Example(**value)
 
 
 def load_file(path: Path) -> Any:

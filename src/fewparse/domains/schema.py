@@ -1,15 +1,18 @@
 """The shape of `domain.toml`, and reading it with mistakes shown at their line."""
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
+from fewparse.grammar.induce import Merge
+from fewparse.grammar.loading import Dialect
 from fewparse.retrieve.arrange import Order
 from fewparse.search.settings import MAX_WIDTH, Decoder
+from fewparse.text_file import read_text
 from fewparse.toml_file import parse_toml
 
 Names = Annotated[tuple[str, ...], Strict(False)]
@@ -24,7 +27,7 @@ class Table(BaseModel):
 class PromptTable(Table):
     """[prompt]: the layout, and which examples come into it."""
 
-    template: str = "lisp"
+    template: str | None = None
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
     order: Order = "best-last"
     retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
@@ -32,12 +35,23 @@ class PromptTable(Table):
 
 
 class ConstraintTable(Table):
-    """[constraint]: what is well-formed. `strings` = one of the outputs of the examples."""
+    """[constraint]: what is well-formed.
 
-    kind: Literal["grammar", "strings", "none"] = "grammar"
+    `strings` = one of the outputs of the examples, `induced` = a grammar made of the examples' programs.
+    """
+
+    kind: Literal["grammar", "induced", "strings", "none"] = "grammar"
     grammar: str = "grammar.lark"
+    dialect: Dialect | None = None
+    merge: Merge = "typed"
+    scorer: Literal["learned", "shortest"] = "learned"
     start: str = "start"
     copy_rules: Annotated[Names, Field(alias="copy")] = ()
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether the grammar has canonical utterances beside programs."""
+        return self.kind == "grammar" and (self.dialect or PurePath(self.grammar).suffix) not in ("lark", ".lark")
 
 
 class SearchTable(Table):
@@ -64,7 +78,7 @@ class DomainTable(Table):
 
 def read_domain_table(path: Path) -> DomainTable:
     """Read `domain.toml`; every mistake is a `DomainError` with its place."""
-    source = read_text(path)
+    source = read_text(path, DomainError)
     table = parse_toml(source, path)
     try:
         return DomainTable.model_validate(table)
@@ -79,16 +93,6 @@ def read_domain_table(path: Path) -> DomainTable:
             hint = UnknownName("key", where[-1], known).hint
             raise DomainError(f"unknown key `{key}`", path, at, None, source, hint) from None
         raise DomainError(f"`{key}`: {first['msg']}", path, at, None, source) from None
-
-
-def read_text(path: Path) -> str:
-    """A file as UTF-8 text, or a clear error."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise DomainError(f"not UTF-8 text (byte {error.start})", path) from None
-    except OSError as error:
-        raise DomainError(f"cannot be read: {error.strerror}", path) from None
 
 
 def owner_of(where: list[str]) -> type[Table]:

@@ -1,0 +1,44 @@
+"""Read the examples of a domain, with every mistake shown at its place."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from fewparse.errors import DomainError, UnknownName
+from fewparse.example import Example, is_unicode
+from fewparse.text_file import read_text
+
+PAIR = ("utterance", "program")
+
+
+def read_examples(path: Path, required: Sequence[str] = PAIR) -> tuple[Example, ...]:
+    """Examples of a JSON-lines file; every mistake is a `DomainError` with line and column."""
+    lines = enumerate(read_text(path, DomainError).split("\n"), 1)
+    return tuple(read_example(text, number, path, required) for number, text in lines if text.strip())
+
+
+def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:
+    """One line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
+    source = "\n" * (number - 1) + text
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DomainError(f"not valid JSON: {error.msg}", path, number, error.colno, source) from None
+    except (ValueError, RecursionError) as error:
+        raise DomainError(f"not readable JSON: {error}", path, number) from None
+    if not isinstance(value, dict):
+        raise DomainError("expected an object with `utterance` and `program`", path, number, 1, source)
+    known = Example.__dataclass_fields__
+    for key, field in value.items():
+        column = text.find(json.dumps(key)) + 1 or None
+        if key not in known:
+            hint = UnknownName("key", key, known).hint
+            raise DomainError(f"unknown key {key!r}", path, number, column, source, hint)
+        if not isinstance(field, str):
+            raise DomainError(f"`{key}` is a string", path, number, column, source)
+        if not is_unicode(field):
+            raise DomainError(f"`{key}` has half a character (a lone surrogate)", path, number, column)
+    for key in required:
+        if not value.get(key, "").strip():
+            raise DomainError(f"`{key}` is missing or empty", path, number, 1, source)
+    return Example(**value)
