@@ -14,6 +14,8 @@ import typer
 
 from cli.running import COMMAND
 from fewparse.cli.main import app
+from fewparse.grammar.scfg import read_scfg_text
+from fewparse.grammar.translate import Translator
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -107,6 +109,18 @@ def test_the_commands_of_a_document_work_one_after_the_other(document: Path, tmp
             )
             assert done.returncode == 0, done.stderr
             assert done.stdout.strip()
+
+
+def test_the_synchronous_rules_in_the_documents_can_be_read() -> None:
+    sources = [body for document in DOCUMENTS for language, body in blocks(document) if language == "scfg"]
+    assert sources
+    for source in sources:
+        grammar = read_scfg_text(source)
+        assert Translator(grammar).to_program("set the lamp to 30 please").best == "(set 3 lamp)"
+        assert Translator(grammar).to_utterance("(on receiver)", 2).texts == (
+            "turn on the radio",
+            "switch the radio on",
+        )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)

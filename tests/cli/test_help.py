@@ -8,7 +8,11 @@ from cli.running import Ended, fewparse
 from fewparse.cli.main import app
 from fewparse.search.settings import DECODERS
 
-COMMANDS = ["parse", "execute", "new", "models", "models path", "models pull"]
+COMMANDS = [
+    *("parse", "check", "execute", "new", "models", "models path", "models pull", "grammar"),
+    *("grammar check", "grammar stats", "grammar translate", "grammar render", "grammar induce"),
+    *("grammar export", "grammar tree"),
+]
 
 
 def test_version_is_that_of_the_package() -> None:

@@ -95,7 +95,10 @@ SETTINGS = {
         *("width = 5", "examples = 5", ":20: unknown key `search.examples`", "examples = 5"),
         f"Known: {', '.join(SearchTable.model_fields)}.",
     ),
-    "an alias": ("copy =", "copies =", ":16: unknown key `constraint.copies`", "copies", "Did you mean copy or scorer?"),
+    "an alias": (
+        *("copy =", "copies =", ":16: unknown key `constraint.copies`", "copies"),
+        "Did you mean copy or scorer?",
+    ),
     "a text for a number": ("width = 5", 'width = "5"', ":20: `search.width`: ", 'width = "5"', None),
     "a truth for a number": ("width = 5", "width = true", ":20: `search.width`: ", "width = true", None),
     "too small a number": ("width = 5", "width = 0", ":20: `search.width`: ", "width = 0", None),

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.errors import GrammarError
-from fewparse.grammar.type_tables import Induced, Table, induce_from_tables
+from fewparse.grammar.csv_table import Table
+from fewparse.grammar.type_tables import Induced, induce_from_tables
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "smcalflow" / "released-grammar"
 released = pytest.mark.skipif(not RELEASED.is_dir(), reason="the released tables are not at hand")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import fewparse
-from fewparse.cli import domain, models, parse
+from fewparse.cli import check, domain, grammar, models, parse
 from fewparse.cli.console import INTERRUPTED, show_error
 from fewparse.errors import FewparseError
 
@@ -18,8 +18,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("parse")(parse.parse)
+app.command("check")(check.check)
 app.command("execute")(domain.execute)
 app.command("new")(domain.new)
+app.add_typer(grammar.app, name="grammar")
 app.add_typer(models.app, name="models")
 
 

@@ -1,6 +1,7 @@
 """The copy option: free text must be a span of the utterance, from the start of a word to the end of one."""
 
 from fewparse.errors import ConstraintError, UnknownName
+from fewparse.grammar.forest import Forest, Node, Partial, Way
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, fresh_name
 
 
@@ -34,6 +35,45 @@ def spans(grammar: Grammar, name: str, utterance: str) -> dict[str, tuple[Produc
                 productions.append((Text(char), Ref(steps[i + 1])))
         rules[steps[i]] = tuple(productions)
     return rules
+
+
+def can_be_copied(forest: Forest, names: tuple[str, ...], utterance: str) -> bool:
+    """Whether a text has a derivation in which the constituents of these names are spans of the utterance."""
+    possible: set[Node] = set()
+    growing = True
+    while growing:
+        before = len(possible)
+        for node in forest.nodes:
+            if node.name in names:
+                if is_span(forest.text[node.begin : node.end], utterance):
+                    possible.add(node)
+            elif any(is_possible(way, possible) for way in node.ways):
+                possible.add(node)
+        growing = forest.cyclic and len(possible) > before
+    return forest.root in possible
+
+
+def is_possible(way: Way, possible: set[Node]) -> bool:
+    """Whether a production can be filled with possible nodes alone."""
+    filled: set[Partial | None] = {None}
+    for layer in way.layers:
+        for partial in layer:
+            if any(
+                step.before in filled and (isinstance(step.filler, str) or step.filler in possible)
+                for step in partial.steps
+            ):
+                filled.add(partial)
+    return way.whole in filled
+
+
+def is_span(text: str, utterance: str) -> bool:
+    """Whether a text stands in an utterance from the start of a word to the end of one."""
+    at = utterance.find(text) if text else -1
+    while at >= 0:
+        if starts_word(utterance, at) and ends_word(utterance, at + len(text) - 1):
+            return True
+        at = utterance.find(text, at + 1)
+    return False
 
 
 def starts_word(text: str, i: int) -> bool:

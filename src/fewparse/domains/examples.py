@@ -1,7 +1,7 @@
 """Read the examples of a domain, with every mistake shown at its place."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fewparse.errors import DomainError, UnknownName
@@ -13,8 +13,14 @@ PAIR = ("utterance", "program")
 
 def read_examples(path: Path, required: Sequence[str] = PAIR) -> tuple[Example, ...]:
     """Examples of a JSON-lines file; every mistake is a `DomainError` with line and column."""
-    lines = enumerate(read_text(path, DomainError).split("\n"), 1)
-    return tuple(read_example(text, number, path, required) for number, text in lines if text.strip())
+    return tuple(example for _, example in numbered_examples(path, required))
+
+
+def numbered_examples(path: Path, required: Sequence[str] = PAIR) -> Iterator[tuple[int, Example]]:
+    """The examples with their lines."""
+    for number, text in enumerate(read_text(path, DomainError).split("\n"), 1):
+        if text.strip():
+            yield number, read_example(text, number, path, required)
 
 
 def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:

@@ -1,11 +1,11 @@
 """The packed forest of a parsed text: every derivation, in space that grows slowly with their number."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fewparse.grammar.automaton import numbered
-from fewparse.grammar.chart import Chart
+from fewparse.grammar.chart import Chart, ChartParser, Refusal
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text
 
 
@@ -79,7 +79,7 @@ class Tree:
 
     node: Node
     shape: Shape
-    fillers: tuple["Tree | str", ...]
+    fillers: tuple["Tree | str", ...] = field(repr=False)
 
 
 class Shapes:
@@ -207,6 +207,21 @@ class Forest:
     def trees(self) -> Iterator[Tree]:
         """The derivations, one at a time; none in which a node is part of itself."""
         return derivations(self.root, self.cyclic)
+
+
+class ForestParser:
+    """From a text to its forest, with one grammar."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._parser = ChartParser(grammar)
+        self.shapes = Shapes(self._parser.grammar)
+
+    def parse(self, text: str) -> Forest | Refusal:
+        """All derivations of a text, or why it has none."""
+        chart = self._parser.parse(text)
+        if isinstance(chart, Refusal):
+            return chart
+        return Forest(chart, self.shapes, self._parser.grammar.start)
 
 
 def assemble(shape: Shape, layers: Sequence[dict[int, list[tuple[int, Node | str]]]], begin: int) -> Way | None:

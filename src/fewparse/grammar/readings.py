@@ -5,8 +5,9 @@ Texts that are equal are one wherever they arise, so that many derivations of fe
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, product
+from math import prod
 from typing import TypeVar
 
 from fewparse.grammar.forest import Node, Partial, Way
@@ -15,7 +16,7 @@ from fewparse.grammar.scorers import Context
 from fewparse.grammar.transfer import Free, Option, Part, joined
 
 MOST_READINGS = 20_000
-GROWTH = 1.5
+MOST_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Reading:
     text: str
     node: Node
     option: Option
-    fillers: "tuple[Reading | str, ...]"
+    fillers: "tuple[Reading | str, ...]" = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Unfinished:
     fillers: tuple[Reading | str, ...]
 
 
-Key = TypeVar("Key")
+Key = TypeVar("Key", str, tuple[Part, ...])
 Found = TypeVar("Found", Reading, Unfinished)
 
 
@@ -52,6 +53,8 @@ class TooManyReadings(Exception):
 class Readings:
     """The readings of the root within a slack; `nearest` is the least that was beyond it.
 
+    `cut` says that something may have had more counterparts than were looked at.
+
     With `most_each`, every part keeps only so many, so that there cannot be too many in all.
     """
 
@@ -60,6 +63,7 @@ class Readings:
         self._most_each = most_each
         self._more = 0
         self.nearest: int | None = None
+        self.cut = False
         self._slack: dict[Node, dict[Context, int]] = {inside.forest.root: {None: slack}}
         self._entry_slack: dict[tuple[Node, int], int] = {}
         self._partial_slack: dict[tuple[Partial, int], int] = {}
@@ -158,7 +162,7 @@ class Readings:
     def _cut(self, found: dict[Key, Found]) -> dict[Key, Found]:
         if self._most_each is None or len(found) <= self._most_each:
             return found
-        return dict(sorted(found.items(), key=lambda item: (item[1].value, str(item[0])))[: self._most_each])
+        return dict(sorted(found.items(), key=lambda item: (item[1].value, as_text(item[0])))[: self._most_each])
 
     def _finish(self, entry: Entry, slack: int) -> Iterator[Unfinished]:
         """All ways to fill an entry's slots within its slack, its free parts included."""
@@ -168,10 +172,10 @@ class Readings:
                 if self._within(entry.value + slack - whole.value - value):
                     yield Unfinished(whole.value + value, parts, whole.fillers)
 
-    @staticmethod
-    def _choices(parts: tuple[Part, ...]) -> Iterator[tuple[int, tuple[Part, ...]]]:
+    def _choices(self, parts: tuple[Part, ...]) -> Iterator[tuple[int, tuple[Part, ...]]]:
         """The strings that free parts may be, with what they add to the length."""
         free = [part for part in parts if isinstance(part, Free)]
+        self.cut |= any(part.more for part in free) or prod(len(part.texts) for part in free) > MOST_READINGS
         for texts in islice(product(*(part.texts for part in free)), MOST_READINGS):
             chosen = iter(texts)
             added = sum(len(text) - len(part.texts[0]) for text, part in zip(texts, free, strict=True))
@@ -218,18 +222,32 @@ class Readings:
         return [(reading.value, reading.text, reading) for reading in readings.values()]
 
 
+def as_text(key: str | tuple[Part, ...]) -> str:
+    """What orders texts, and targets that still have open slots."""
+    return key if isinstance(key, str) else "".join(part if isinstance(part, str) else "\0" for part in key)
+
+
 def best_readings(inside: Inside, wanted: int) -> tuple[list[Reading], bool]:
-    """The best readings, so many where there are, and whether those are all."""
+    """The best readings, so many where there are, and whether those are all.
+
+    The slack grows ever faster; where that was too much, it grows again from the least that it must.
+    """
     if inside.best(inside.forest.root, None) is None:
         return [], True
     found: list[Reading] = []
-    slack = 0
+    slack = least = step = failures = 0
     while True:
         readings = Readings(inside, slack)
         try:
             found = readings.of_root()
         except TooManyReadings:
-            return found[:wanted] or Readings(inside, 0, wanted).of_root()[:wanted], False
+            failures += 1
+            if slack == least or failures > MOST_FAILURES:
+                return found[:wanted] or Readings(inside, 0, wanted).of_root()[:wanted], False
+            slack, step = least, 0
+            continue
         if readings.nearest is None or len(found) >= wanted:
-            return found[:wanted], readings.nearest is None and len(found) <= wanted
-        slack = max(slack + readings.nearest, int(slack * GROWTH))
+            all_made = readings.nearest is None and not readings.cut
+            return found[:wanted], all_made and len(found) <= wanted
+        least = slack + readings.nearest
+        slack, step = least + step, max(2 * step, readings.nearest)

@@ -29,7 +29,7 @@ MOST_LINKS = 1_000_000
 MOST_STEPS = 10_000_000
 LONGEST_CIRCLE = 10
 LONGEST_SUGGESTION = 100
-MOST_SUGGESTIONS = 10_000
+MOST_SUGGESTIONS = 1_000
 NOBODY: Iterator[int] = iter(())
 
 Flat: TypeAlias = Text | Ref | Regex | Maybe
@@ -157,11 +157,11 @@ class Macros:
         flat: list[Flat] = []
         for item in items:
             if isinstance(item, Call):
-                flat += islice(self._called(item, line), MOST_SYMBOLS)
+                flat += islice(self._called(item, line), MOST_SYMBOLS + 1)
             elif item is not NOTHING:
                 flat.append(item)
-            if len(flat) >= MOST_SYMBOLS:
-                message = f"{line}: a right-hand side has {MOST_SYMBOLS:,} symbols or more"
+            if len(flat) > MOST_SYMBOLS:
+                message = f"{line}: a right-hand side has more than {MOST_SYMBOLS:,} symbols"
                 raise LimitExceeded(message, "Split the rule: give its parts names.")
         return flat
 

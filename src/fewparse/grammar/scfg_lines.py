@@ -37,9 +37,10 @@ ONE_PROGRAM = "The program side takes one expansion: write one rule for each pro
 NO_COMMENT = "There are no trailing comments: a comment has a line of its own, which begins with #."
 DOUBLE_QUOTES = 'Text is written in double quotes, as in "text".'
 ESCAPES = r"Escapes are those of JSON: \" \\ \/ \b \f \n \r \t and \u0041."
+SLASH = r"It ends with a slash; a slash inside is written \x2f."
 FOREIGN = {
     '"': ("this string is never closed", r"It ends with a double quote; a quote inside is written \"."),
-    "/": ("this regular expression is never closed", r"It ends with a slash; a slash inside is written \x2f."),
+    "/": ("this regular expression is never closed", SLASH),
     "#": ("a comment cannot stand here", NO_COMMENT),
     ";": ("a semicolon cannot stand here", "The end of the line ends the rule: leave the semicolon out."),
     "_": ("a name cannot begin with _", "A name begins with a letter; letters, digits and _ follow."),
@@ -313,6 +314,8 @@ class LineReader:
         text = self._text()
         if text == "//":
             self._fail("this regular expression is empty", f"Any character but a line's end is /./. {NO_COMMENT}")
+        if (len(text) - len(text[:-1].rstrip("\\"))) % 2 == 0:
+            self._fail("a regular expression ends at the next slash", SLASH, offset=len(text) - 1)
 
         def fail(message: str, offset: int) -> NoReturn:
             self._fail(message, "It is written as for Python's `regex`, for one character.", offset=1 + offset)

@@ -21,6 +21,7 @@ from fewparse.grammar.rules import LAST_CODE_POINT, SURROGATES, Chars
 PLAIN_CHARACTER = re.compile(r"[^\\.^$*+?{}\[\]|()]", re.DOTALL)
 PLAIN_CLASS = re.compile(r"\[\^?+(?:([^\\\[\]])(?!\1))++\]", re.DOTALL)
 COUNTS = re.compile(r"\{[\d\s,]*\}", re.ASCII)
+RECURSION = re.compile(r"\(\?(?:R|&|P>|[+-]?\d)")
 LARGEST_COUNT = 1_000
 LONGEST_PATTERN = 2_000
 FEW = 128
@@ -40,9 +41,7 @@ def single_char(pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars:
         raise LimitExceeded(
             message, f"At most {LONGEST_PATTERN:,} are read, unless it is a plain class like [a-z]."
         )
-    counts = [int(count) for braces in COUNTS.findall(pattern) for count in re.findall(r"\d+", braces)]
-    if prod(max(count, 1) for count in counts) > LARGEST_COUNT:
-        fail("the counts of the regular expression are too large", pattern.index("{"))
+    refuse_costly(pattern, fail)
     try:
         return by_trial(pattern)
     except regex.error as error:
@@ -53,6 +52,15 @@ def single_char(pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars:
         raise LimitExceeded(
             "a regular expression takes too long to match one character", f"Simplify /{pattern[:60]}/."
         ) from None
+
+
+def refuse_costly(pattern: str, fail: Callable[[str, int], NoReturn]) -> None:
+    """What may fill the memory before any limit of time is seen; one character has no need of it."""
+    counts = [int(count) for braces in COUNTS.findall(pattern) for count in re.findall(r"\d+", braces)]
+    if prod(max(count, 1) for count in counts) > LARGEST_COUNT:
+        fail("the counts of the regular expression are too large", pattern.index("{"))
+    if call := RECURSION.search(pattern):
+        fail("a regular expression that calls its own parts is not understood", call.start())
 
 
 def without_surrogates(chars: Chars) -> Chars:

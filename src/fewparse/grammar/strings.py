@@ -1,14 +1,13 @@
 """The shortest strings of a grammar's names, for what must be said and is nowhere given."""
 
 import heapq
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, reachable_names
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, derives, deriving_names, reachable_names
 
 PRINTABLE = tuple(map(chr, range(32, 127)))
 MOST_STRINGS = 20
-MOST_COMBINATIONS = 1000
 
 
 class ShortStrings:
@@ -18,11 +17,21 @@ class ShortStrings:
         self._grammar = grammar
         self._found: dict[str, tuple[str, ...]] = {}
 
+    @cached_property
+    def _rules(self) -> dict[str, tuple[Production, ...]]:
+        """The rules without what derives nothing."""
+        productive = deriving_names(self._grammar)
+        return {
+            name: tuple(p for p in productions if all(derives(s, productive) for s in p))
+            for name, productions in self._grammar.rules.items()
+            if name in productive
+        }
+
     def of(self, name: str) -> tuple[str, ...]:
         """The shortest strings of a name; none where it derives none."""
         if name not in self._found:
-            names = reachable_names(self._grammar.rules, name)
-            self._found |= dict.fromkeys([name], ()) | Growing(self._grammar, names).strings()
+            names = reachable_names(self._rules, name)
+            self._found |= dict.fromkeys([name], ()) | Growing(self._rules, names).strings()
         return self._found[name]
 
     @staticmethod
@@ -34,16 +43,16 @@ class ShortStrings:
 class Growing:
     """Strings found in order of length and text: a string is final when it is taken from the queue."""
 
-    def __init__(self, grammar: Grammar, names: set[str]) -> None:
+    def __init__(self, rules: Mapping[str, tuple[Production, ...]], names: set[str]) -> None:
         self._found: dict[str, list[str]] = {name: [] for name in names}
         self._queue: list[tuple[int, str, str]] = []
         self._users: dict[str, list[tuple[str, Production, int]]] = {}
         for name in sorted(names):
-            for production in grammar.rules[name]:
-                places = [at for at, symbol in enumerate(production) if isinstance(symbol, Ref)]
-                for at in places:
-                    self._users.setdefault(production[at].name, []).append((name, production, at))  # type: ignore[union-attr]
-                if not places:
+            for production in rules[name]:
+                used = [(at, symbol.name) for at, symbol in enumerate(production) if isinstance(symbol, Ref)]
+                for at, inner in used:
+                    self._users.setdefault(inner, []).append((name, production, at))
+                if not used:
                     self._push(name, production, -1, "")
 
     def strings(self) -> dict[str, tuple[str, ...]]:
@@ -59,22 +68,29 @@ class Growing:
 
     def _push(self, name: str, production: Production, at: int, text: str) -> None:
         """Queue what a production can be, with a new string at one of its places."""
-        for combined in self._combinations(production, at, text):
+        for combined in self._combined(production, at, text):
             heapq.heappush(self._queue, (len(combined), combined, name))
 
-    def _combinations(self, production: Production, at: int, text: str) -> Iterator[str]:
-        open_places = sum(not isinstance(symbol, Text) for symbol in production)
-        most = max(2, int(MOST_COMBINATIONS ** (1 / max(1, open_places))))
-        pieces: list[tuple[str, ...]] = []
+    def _combined(self, production: Production, at: int, text: str) -> list[str]:
+        """The shortest combinations: those of the shortest beginnings, for what follows keeps their order."""
+        beginnings = [""]
+        fixed: list[str] = []
         for place, symbol in enumerate(production):
+            pieces: Sequence[str]
             if place == at:
-                pieces.append((text,))
+                pieces = (text,)
             elif isinstance(symbol, Text):
-                pieces.append((symbol.text,))
-            elif isinstance(symbol, Chars):
-                pieces.append(ShortStrings.of_class(symbol)[:most])
+                pieces = (symbol.text,)
             else:
-                pieces.append(tuple(self._found[symbol.name][:most]) if symbol.name in self._found else ())
-        if sum(len(piece) > 1 for piece in pieces) > 12:
-            pieces = [piece[:1] for piece in pieces]
-        return map("".join, product(*pieces))
+                pieces = ShortStrings.of_class(symbol) if isinstance(symbol, Chars) else self._found[symbol.name]
+            if not pieces:
+                return []
+            if len(pieces) == 1:
+                fixed += pieces
+            else:
+                between = "".join(fixed)
+                longer = {beginning + between + piece for beginning in beginnings for piece in pieces}
+                beginnings = heapq.nsmallest(MOST_STRINGS, longer, key=lambda combined: (len(combined), combined))
+                fixed = []
+        end = "".join(fixed)
+        return [beginning + end for beginning in beginnings]

@@ -5,14 +5,18 @@ from typing import NamedTuple
 
 from fewparse.grammar.forest import Shape
 from fewparse.grammar.rules import Chars, Production, Ref, Text
-from fewparse.grammar.strings import ShortStrings
+from fewparse.grammar.strings import MOST_STRINGS, ShortStrings
 from fewparse.grammar.synchronous import Pairing, Side, SynchronousGrammar
 
 
 class Free(NamedTuple):
-    """A symbol of the target that has no partner: it may be any of these strings, shortest first."""
+    """A symbol of the target that has no partner: it may be any of these strings, shortest first.
+
+    `more` says that there may be others.
+    """
 
     texts: tuple[str, ...]
+    more: bool
 
 
 Part = str | int | Free
@@ -20,13 +24,14 @@ Part = str | int | Free
 
 
 class Option(NamedTuple):
-    """One counterpart of a production.
+    """One counterpart of a production of the source, which is `shape`.
 
     `places` says for each slot of the source which symbol of the rule's program side it is; None = dropped.
     `length` is what the target has at least, without what fills its slots.
     """
 
     number: int
+    shape: Shape
     rule: int
     parts: tuple[Part, ...]
     places: tuple[int | None, ...]
@@ -76,10 +81,12 @@ class Transfer:
                 texts = self._free_texts(symbol)
                 if not texts:
                     return None
-                parts.append(Free(texts) if len(texts) > 1 else texts[0])
+                more = isinstance(symbol, Ref) and len(texts) == MOST_STRINGS
+                parts.append(Free(texts, more) if len(texts) > 1 else texts[0])
                 length += len(texts[0])
         self._count += 1
-        return Option(self._count, rule, joined(parts), tuple(places.get(slot.at) for slot in shape.slots), length)
+        kept = tuple(places.get(slot.at) for slot in shape.slots)
+        return Option(self._count, shape, rule, joined(parts), kept, length)
 
     def _free_texts(self, symbol: Ref | Chars) -> tuple[str, ...]:
         return self._free.of_class(symbol) if isinstance(symbol, Chars) else self._free.of(symbol.name)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 
-from fewparse.grammar.chart import ChartParser, Refusal
-from fewparse.grammar.forest import Forest, Shapes
+from fewparse.grammar.chart import Refusal
+from fewparse.grammar.forest import ForestParser
 from fewparse.grammar.inside import Inside
 from fewparse.grammar.readings import Reading, best_readings
 from fewparse.grammar.scorers import FewestRules, Learned, Scorer, Shortest, Use
@@ -49,20 +49,12 @@ class Direction:
     """From one side to the other."""
 
     def __init__(self, grammar: SynchronousGrammar, source: Side) -> None:
-        self._parser = ChartParser(grammar.side(source))
-        self._shapes = Shapes(self._parser.grammar)
-        self._transfer = Transfer(grammar, source, self._shapes.all)
-
-    def forest(self, text: str) -> Forest | Refusal:
-        """All derivations of a text."""
-        chart = self._parser.parse(text)
-        if isinstance(chart, Refusal):
-            return chart
-        return Forest(chart, self._shapes, self._parser.grammar.start)
+        self.parser = ForestParser(grammar.side(source))
+        self._transfer = Transfer(grammar, source, self.parser.shapes.all)
 
     def translate(self, text: str, scorer: Scorer, wanted: int) -> Translation:
         """The best texts of the other side."""
-        forest = self.forest(text)
+        forest = self.parser.parse(text)
         if isinstance(forest, Refusal):
             return Translation(text, (), True, 0, forest)
         readings, complete = best_readings(Inside(forest, self._transfer, scorer), wanted)

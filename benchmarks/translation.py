@@ -1,0 +1,108 @@
+"""Translation both ways on a grammar of about 1,000 rules: SMCalFlow's type tables and our literal rules.
+
+Run: python benchmarks/translation.py, where the data is at hand. Beside it, in the same run, what Lark's Earley
+parser takes to read the same programs with the same rules, as a yardstick for the machine.
+"""
+
+import gzip
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lark import Lark
+
+from fewparse.grammar.export import to_lark
+from fewparse.grammar.loading import folder_sources
+from fewparse.grammar.scfg import read_scfg
+from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.grammar.translate import Translation, Translator
+from measure import write
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "smcalflow"
+LITERALS = Path(__file__).parent / "smcalflow" / "literals.scfg"
+PROGRAMS = 600
+BY_LARK = 20
+
+
+def main() -> None:
+    """One row a direction and scorer: milliseconds a text, and how many come back as they were."""
+    if not DATA.exists():
+        raise SystemExit(f"the data is not at {DATA}")
+    grammar = read_grammar()
+    translator = Translator(grammar)
+    programs = distinct_programs()
+    learned = translator.learn(f" {json.loads(line)['program']}" for line in open_lines("train_300.jsonl"))
+    for program in programs[:100]:  # the automaton learns the grammar
+        translator.to_program(translator.to_utterance(program).best or "")
+    rows = []
+    to_utterance, utterances = timed(translator.to_utterance, programs)
+    rows.append(row("program to utterance", to_utterance, 0, len(programs)))
+    spoken = [(program, utterance) for program, utterance in zip(programs, utterances, strict=True) if utterance]
+    for name, chosen in (("shortest", translator), ("learned", learned)):
+        seconds, back = timed(chosen.to_program, [utterance for _, utterance in spoken])
+        same = sum(program == answer for (program, _), answer in zip(spoken, back, strict=True))
+        rows.append(row(f"utterance to program, {name}", seconds, same, len(spoken)))
+    rows.append(row("program read by Lark", by_lark(grammar, programs[:BY_LARK]), 0, BY_LARK))
+    write("translation", rows)
+
+
+def read_grammar() -> SynchronousGrammar:
+    """The induced rules and ours."""
+    sources = folder_sources(DATA / "released-grammar")
+    return read_scfg([*sources, (LITERALS.name, LITERALS.read_text(encoding="utf-8"))])
+
+
+def distinct_programs() -> list[str]:
+    """A random sample; every text of this grammar begins with a space."""
+    programs = {f" {json.loads(line)['program']}" for line in open_lines("dev_all.jsonl.gz")}
+    return random.Random(0).sample(sorted(programs), PROGRAMS)
+
+
+def open_lines(name: str) -> list[str]:
+    """The lines of a data file."""
+    raw = (DATA / name).read_bytes()
+    return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode("utf-8").splitlines()
+
+
+def timed(
+    translate: Callable[[str], Translation], texts: Sequence[str]
+) -> tuple[list[float], list[str | None]]:
+    """Seconds and best answer of each text."""
+    seconds, answers = [], []
+    for text in texts:
+        begin = time.perf_counter()
+        answers.append(translate(text).best)
+        seconds.append(time.perf_counter() - begin)
+    return seconds, answers
+
+
+def by_lark(grammar: SynchronousGrammar, programs: Sequence[str]) -> list[float]:
+    """Seconds that Lark takes to read programs."""
+    parser = Lark(to_lark(grammar.side("program")), parser="earley", lexer="dynamic_complete", ambiguity="forest")
+    seconds = []
+    for program in programs:
+        begin = time.perf_counter()
+        parser.parse(program)
+        seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+def row(name: str, seconds: Sequence[float], same: int, total: int) -> dict[str, object]:
+    """The figures of one direction."""
+    cuts = statistics.quantiles(seconds, n=20)
+    return {
+        "direction": name,
+        "texts": total,
+        "mean ms": round(statistics.fmean(seconds) * 1e3, 2),
+        "p50 ms": round(statistics.median(seconds) * 1e3, 2),
+        "p95 ms": round(cuts[18] * 1e3, 2),
+        "max ms": round(max(seconds) * 1e3, 1),
+        "come back": f"{same / total:.3f}" if same else "",
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""`fewparse check`: judge a domain before anyone parses with it."""
+
+import json
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from fewparse.cli.console import FAILED, download_progress, out
+from fewparse.domains.checking import check_domain
+from fewparse.domains.domain import load_domain
+from fewparse.errors import ModelError
+from fewparse.grammar.findings import Finding, Level
+from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.vocabulary import Vocabulary
+
+STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+def check(
+    domain: Annotated[str, typer.Argument(help="A bundled domain's name, or the path of a domain folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    model: Annotated[
+        str, typer.Option(help="Whose tokens must be able to say everything: embedded | gguf:PATH | none")
+    ] = EMBEDDED,
+) -> None:
+    """Check a domain: its grammar against its examples, round trips, ambiguity, copies, leaks, tokens.
+
+    The exit code is 1 if there is an error.
+    """
+    loaded = load_domain(domain)
+    loaded.check()
+    vocabulary, unknown = find_vocabulary(model)
+    report = check_domain(loaded, vocabulary)
+    failed = not report.passed or (strict and any(finding.level == "warning" for finding in report.findings))
+    if as_json:
+        typer.echo(json.dumps({**report.as_dict(), "vocabulary_unknown": unknown}, ensure_ascii=False))
+    else:
+        show_findings(report.findings)
+        if unknown:
+            out.print(f"note: tokens were not checked: {unknown}", style="dim", markup=False)
+        checked = ", ".join(f"{count} {what}" for what, count in report.checked.items())
+        out.print(f"{report.domain}: {'failed' if failed else 'passed'} ({checked})", markup=False)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def find_vocabulary(model: str) -> tuple[Vocabulary | None, str | None]:
+    """The tokens of a model, or why they are not known."""
+    if model == "none":
+        return None, "no model was named"
+    try:
+        with download_progress() as progress:
+            return open_model(model, progress).vocabulary, None
+    except ModelError as error:
+        if model != EMBEDDED:
+            raise
+        return None, error.message
+
+
+def show_findings(findings: Iterable[Finding]) -> None:
+    """One finding after the other, the worst first."""
+    for finding in findings:
+        out.print(f"{finding.level}: ", style=STYLES[finding.level], end="")
+        place = f"{finding.place}: " if finding.place else ""
+        out.print(f"{place}{finding.kind}: {finding.message}", markup=False)

@@ -1,0 +1,63 @@
+"""Which grammar, and which programs, a command means."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from fewparse.domains.domain import Domain, bundled_domains, load_domain
+from fewparse.domains.examples import numbered_examples
+from fewparse.errors import SourceError, UnknownName, UsageError
+from fewparse.grammar.loading import Dialect, open_grammar
+from fewparse.grammar.rules import Grammar
+from fewparse.grammar.synchronous import Side, SynchronousGrammar
+from fewparse.text_file import read_text
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A grammar, and the domain that it belongs to where there is one."""
+
+    grammar: Grammar | SynchronousGrammar
+    domain: Domain | None
+
+    def paired(self) -> SynchronousGrammar:
+        """The grammar, if it has two sides."""
+        if isinstance(self.grammar, Grammar):
+            raise UsageError(
+                "this grammar has programs and no utterances", "Only a synchronous one (.scfg) translates."
+            )
+        return self.grammar
+
+    def side(self, side: Side) -> Grammar:
+        """One side; a plain grammar is a program side."""
+        if isinstance(self.grammar, SynchronousGrammar):
+            return self.grammar.side(side)
+        return self.grammar if side == "program" else self.paired().side(side)
+
+
+def choose(place: str, dialect: Dialect | None = None) -> Chosen:
+    """A bundled domain's grammar by its name, or the grammar of a domain folder, a grammar folder or a file."""
+    path = Path(place).expanduser()
+    if place in bundled_domains() or (path / "domain.toml").exists():
+        domain = load_domain(place)
+        return Chosen(domain.language, domain)
+    if not path.exists():
+        raise UnknownName("grammar", place, bundled_domains(), "Or give the path of a grammar file or folder.")
+    return Chosen(open_grammar(path, dialect), None)
+
+
+def read_programs(place: str) -> list[str]:
+    """A domain's programs, those of a .jsonl file, or the lines of any other file (- = standard input)."""
+    path = Path(place).expanduser()
+    if place in bundled_domains() or (path / "domain.toml").exists():
+        return [example.program for example in load_domain(place).examples]
+    if path.suffix == ".jsonl":
+        return [example.program for _, example in numbered_examples(path, ("program",))]
+    if place == "-":
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"standard input is not UTF-8 text (byte {error.start + 1})") from None
+    else:
+        text = read_text(path, SourceError)
+    return [line for line in text.split("\n") if line.strip()]

@@ -1,0 +1,69 @@
+"""A CSV text whose cells know where they stand, so that mistakes can be shown."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+from fewparse.errors import GrammarError
+
+CELL = re.compile(r'"((?:[^"]++|"")*+)"|((?!")[^,\r\n]*+|)')
+CELL_WITH_ESCAPES = re.compile(r'"((?:[^"\\]++|""|\\.)*+)"|((?!")(?:[^,\r\n\\]++|\\.)*+|)', re.DOTALL)
+ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+ESCAPE_OR_QUOTE = re.compile(r'\\(.)|""', re.DOTALL)
+END_OF_CELL = re.compile(r",|\r\n|\n|\r|\Z")
+
+
+class Cell(NamedTuple):
+    """What a cell says, and where it begins in the table's text."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A CSV text. In templates a backslash makes the next character an ordinary one, and blanks count."""
+
+    path: str
+    text: str
+    templates: bool = False
+
+    def rows(self) -> Iterator[list[Cell]]:
+        """The rows that are not blank, without the empty cells at their ends."""
+        at = 1 if self.text.startswith("\ufeff") else 0
+        row: list[Cell] = []
+        while at < len(self.text):
+            cell = (CELL_WITH_ESCAPES if self.templates else CELL).match(self.text, at)
+            assert cell is not None, "an empty cell fits everywhere"
+            row.append(Cell(self._decoded(cell), at))
+            end = END_OF_CELL.match(self.text, cell.end())
+            if end is None:
+                self._refuse_quoting(cell.end(), closed=cell.end() > at)
+            at = end.end()
+            if end.group() != "," or at == len(self.text):
+                while row and not row[-1].text:
+                    row.pop()
+                if row:
+                    yield row
+                row = []
+
+    def _decoded(self, cell: re.Match[str]) -> str:
+        bare, quoted = cell[2], cell[1]
+        if not self.templates:
+            return (bare if quoted is None else quoted.replace('""', '"')).strip()
+        return ESCAPE.sub(r"\1", bare) if quoted is None else ESCAPE_OR_QUOTE.sub(lambda m: m[1] or '"', quoted)
+
+    def _refuse_quoting(self, at: int, closed: bool) -> NoReturn:
+        if self.text[at] == "\\":
+            self.fail("a backslash needs a character behind it", at)
+        problem = "text follows the end of a quoted cell" if closed else "this quote is never closed"
+        self.fail(problem, at, 'Inside a quoted cell, a quote is doubled: "".')
+
+    def place(self, at: int) -> tuple[int, int]:
+        """The line and column of an offset."""
+        return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
+
+    def fail(self, message: str, at: int, hint: str | None = None) -> NoReturn:
+        """Refuse the table because of what stands there."""
+        raise GrammarError(message, self.path, *self.place(at), self.text, hint)

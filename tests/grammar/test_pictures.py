@@ -1,0 +1,271 @@
+"""Pictures of derivations show every name and every text, in order, and nothing lies upon anything else."""
+
+import random
+from itertools import islice, pairwise
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from fewparse.grammar.branches import Branch, of_reading, of_tree, text_of
+from fewparse.grammar.ebnf import read_grammar
+from fewparse.grammar.forest import Forest, ForestParser
+from fewparse.grammar.pictures import MARGIN, MOST_WIDTH, quoted, tree_svg, tree_text
+from fewparse.grammar.rules import Grammar
+from fewparse.grammar.sampling import least_depth, render
+from fewparse.grammar.scfg import read_scfg_text
+from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.grammar.translate import Translator
+from grammar.random_grammars import candidates, plain_grammars, seeds, synchronous_grammars
+
+SVG = "{http://www.w3.org/2000/svg}"
+GREETING = """
+start -> greeting , "(" greeting ")"
+greeting -> "hello " who , "greet " who
+who -> "you" , "you"
+who -> name , name
+name -> /[a-z]/ name
+name -> /[a-z]/
+"""
+texts = st.text(max_size=40)
+branches = st.recursive(
+    st.builds(Branch, texts, st.lists(texts, max_size=2).map(tuple)),
+    lambda inner: st.builds(
+        Branch, texts, st.lists(inner | texts, max_size=4).map(tuple), st.none() | st.text(max_size=120)
+    ),
+    max_leaves=25,
+)
+
+
+class Rectangle(NamedTuple):
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+
+def rectangles(svg: str) -> list[Rectangle]:
+    found = []
+    for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect"):
+        x, y, width, height = (float(rect.attrib[key]) for key in ("x", "y", "width", "height"))
+        found.append(Rectangle(x, x + width, y, y + height))
+    return found
+
+
+def count(branch: Branch | str) -> int:
+    return 1 if isinstance(branch, str) else 1 + sum(map(count, branch.children or ("",)))
+
+
+def first_tree(grammar: Grammar, text: str) -> Branch:
+    forest = ForestParser(grammar).parse(text)
+    assert isinstance(forest, Forest)
+    return of_tree(next(forest.trees()))
+
+
+def best_reading(grammar: SynchronousGrammar, utterance: str) -> Branch:
+    return of_reading(Translator(grammar).to_program(utterance).readings[0])
+
+
+@settings(max_examples=150)
+@given(branches)
+def test_no_boxes_overlap_and_all_are_on_the_picture(branch: Branch) -> None:
+    svg = tree_svg(branch)
+    boxes = rectangles(svg)
+    root = ElementTree.fromstring(svg)
+    _, _, width, height = map(float, root.attrib["viewBox"].split())
+    assert len(boxes) == count(branch)
+    assert all(b.left > MARGIN - 0.2 and b.right < width - MARGIN + 0.2 for b in boxes)
+    assert all(b.top > 0 and b.bottom < height for b in boxes)
+    assert float(root.attrib["width"]) <= MOST_WIDTH
+    levels: dict[float, list[Rectangle]] = {}
+    for box in boxes:
+        levels.setdefault(box.top, []).append(box)
+    for level in levels.values():
+        ordered = sorted(level)
+        assert level == ordered, "from left to right"
+        assert all(one.right < other.left for one, other in pairwise(ordered))
+    tops = sorted(levels)
+    for top, below in pairwise(tops):
+        assert max(box.bottom for box in levels[top]) < below
+
+
+@settings(max_examples=60)
+@given(branches)
+def test_a_parent_is_in_the_middle_of_its_children(branch: Branch) -> None:
+    boxes = rectangles(tree_svg(branch))
+    middles = iter([(box.left + box.right) / 2 for box in boxes])
+
+    def check(part: Branch | str) -> float:
+        own = next(middles)
+        if isinstance(part, Branch):
+            inner = [check(child) for child in part.children or ("",)]
+            assert own == pytest.approx((inner[0] + inner[-1]) / 2, abs=0.2)
+        return own
+
+    check(branch)
+
+
+@settings(max_examples=150)
+@given(branches)
+def test_the_terminal_shows_a_line_for_each_part(branch: Branch) -> None:
+    def parts(part: Branch | str) -> int:
+        if isinstance(part, str) or not part.children:
+            return 1
+        alone = len(part.children) == 1 and isinstance(part.children[0], str)
+        return 1 if alone else 1 + sum(map(parts, part.children))
+
+    shown = tree_text(branch)
+    assert shown.count("\n") + 1 == parts(branch)
+    assert all(char.isprintable() or char == "\n" for char in shown)
+
+
+def test_a_derivation_in_the_terminal() -> None:
+    grammar = read_grammar('start: "(" word rest ")"\nword: /[a-z]+/\nrest: " " word rest |')
+    assert tree_text(first_tree(grammar, "(greet you)")) == "\n".join(
+        [
+            "start",
+            '├─ "("',
+            "├─ word",
+            '│  └─ word__2 "greet"',
+            "├─ rest",
+            '│  ├─ " "',
+            "│  ├─ word",
+            "│  │  └─ word__2",
+            "│  │     ├─ word__2",
+            '│  │     │  ├─ word__2 "y"',
+            '│  │     │  └─ "o"',
+            '│  │     └─ "u"',
+            '│  └─ rest ""',
+            '└─ ")"',
+        ]
+    )
+
+
+def test_a_derivation_of_both_sides_shows_what_its_parts_mean() -> None:
+    grammar = read_scfg_text(GREETING)
+    branch = best_reading(grammar, "hello claire")
+    assert tree_text(branch) == "\n".join(
+        [
+            "start  ⇒ (greet claire)",
+            "└─ greeting  ⇒ greet claire",
+            '   ├─ "hello "',
+            "   └─ who  ⇒ claire",
+            '      └─ name "claire"',
+        ]
+    )
+    svg = tree_svg(branch)
+    notes = [
+        text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text") if text.attrib["class"] == "note"
+    ]
+    assert notes == ["(greet claire)", "greet claire", "claire"]
+
+
+def test_an_optional_part_has_the_name_that_was_written() -> None:
+    grammar = read_scfg_text('start -> "a" more? , more? "x"\nmore -> " b" , "y"')
+    assert tree_text(best_reading(grammar, "a b")) == "\n".join(
+        ["start  ⇒ yx", '├─ "a"', "└─ more?  ⇒ y", '   └─ more " b"']
+    )
+
+
+@settings(max_examples=150)
+@given(plain_grammars(), seeds)
+def test_any_derivation_is_shown_with_its_whole_text(grammar: Grammar, rng: random.Random) -> None:
+    parser = ForestParser(grammar)
+    for text in candidates(grammar, rng, count=3, longest=10):
+        forest = parser.parse(text)
+        for tree in islice(forest.trees(), 3) if isinstance(forest, Forest) else ():
+            branch = of_tree(tree)
+            assert text_of(branch) == text
+            assert branch.label == grammar.start
+            assert len(rectangles(tree_svg(branch))) == count(branch)
+
+
+@settings(max_examples=100)
+@given(synchronous_grammars(), st.integers(0, 1_000))
+def test_any_reading_is_shown_with_its_source_and_its_target(grammar: SynchronousGrammar, seed: int) -> None:
+    translator = Translator(grammar)
+    assume(least_depth(grammar) is not None)
+    for pair in render(grammar, 3, seed, depth=3):
+        for found in (translator.to_program(pair.utterance, 3), translator.to_utterance(pair.program, 3)):
+            for reading in found.readings:
+                branch = of_reading(reading)
+                assert text_of(branch) == found.source
+                assert branch.detail == reading.text
+
+
+def test_characters_with_a_name_around_each_are_one_text() -> None:
+    left, right = 'start: start /[a-z]/ | ""', "start: /[a-z]/ start | /[a-z]/"
+    named = 'start: char start |\nchar: /[a-z]/ | "\\\\" /./'
+    for source, text in [(left, "letters"), (right, "letters"), (named, 'a"\\"b\\\\c'.replace('"', "", 1))]:
+        branch = first_tree(read_grammar(source), text)
+        assert branch.children == (text,), source
+
+
+def test_what_is_more_than_characters_is_never_folded() -> None:
+    grammar = read_grammar('start: start "+" start | /[a-z]/')
+    shown = tree_text(first_tree(grammar, "a+b+c+d+e+f"))
+    assert shown.count('"+"') == 5
+    ambiguous = read_grammar('start: start start | "a"')
+    assert tree_text(first_tree(ambiguous, "aaaaaa")).count('"a"') == 6
+
+
+def test_characters_that_mean_something_else_are_not_folded() -> None:
+    grammar = read_scfg_text('start -> "a" start | "b" start , "1" start\nstart -> "c" , "2"')
+    assert tree_text(best_reading(grammar, "abababc")).count("start") == 7
+
+
+def test_a_literal_is_shown_in_quotes_with_nothing_invisible() -> None:
+    assert quoted('a "b"\\\n\t\0\u2028é😀') == '"a \\"b\\"\\\\\\n\\t\\x00\\u2028é😀"'
+    svg = tree_svg(Branch("<&>", ('<a href="x">&amp;\x01\ufffe',), "]]>\x00"))
+    shown = [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    assert shown[:2] == ["<&>", "]]>\\x00"]
+    assert "".join(map(str, shown[2:])) == '"<a href=\\"x\\">&amp;\\x01\\ufffe"'
+
+
+def test_a_long_literal_is_broken_into_lines_and_whole_in_its_title() -> None:
+    words = " ".join(f"word{number}" for number in range(15))
+    root = ElementTree.fromstring(tree_svg(Branch("start", (words, "x" * 400))))
+    lines = [text.text or "" for text in root.iter(f"{SVG}text")][1:]
+    assert "".join(lines[:4]) == f'"{words}"'
+    assert all(len(line) <= 28 for line in lines)
+    assert lines[-1].endswith("…")
+    assert [title.text for title in root.iter(f"{SVG}title")][1:] == [f'"{words}"', f'"{"x" * 400}"']
+
+
+def test_wide_characters_get_wide_boxes() -> None:
+    narrow, wide = (rectangles(tree_svg(Branch("a", (text * 10,))))[1] for text in "ab漢"[1:])
+    assert wide.right - wide.left > 1.5 * (narrow.right - narrow.left)
+
+
+def test_a_very_wide_picture_is_scaled() -> None:
+    root = ElementTree.fromstring(tree_svg(Branch("start", ("some text",) * 200)))
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    _, _, inner_width, inner_height = map(float, root.attrib["viewBox"].split())
+    assert width == MOST_WIDTH < inner_width
+    assert height / inner_height == pytest.approx(width / inner_width, rel=0.01)
+
+
+@pytest.mark.parametrize("source", ['start: "(" start ")" |', 'start: "ab" start "-" | "c"'])
+def test_a_deep_derivation_is_no_problem(source: str) -> None:
+    depth = 2_000
+    text = "(" * depth + ")" * depth if "(" in source else "ab" * depth + "c" + "-" * depth
+    branch = first_tree(read_grammar(source), text)
+    assert text_of(branch) == text
+    assert tree_text(branch).count("start") == depth + 1
+    assert len(rectangles(tree_svg(branch))) == 3 * depth + 2
+
+
+def test_a_long_word_is_no_problem() -> None:
+    text = "ab\\\\" * 1_000
+    grammar = read_grammar('start: "<" word ">"\nword: word char | char\nchar: /[a-z]/ | "\\\\" /./')
+    assert tree_text(first_tree(grammar, f"<{text}>")) == f'start\n├─ "<"\n├─ word {quoted(text)}\n└─ ">"'
+
+
+def test_a_part_without_counterpart_is_shown_where_it_stands() -> None:
+    grammar = read_scfg_text(
+        'start -> "a" some , "x"\nstart -> some "b" , "y"\nsome -> "a" , "1"\nsome -> "b" , "2"'
+    )
+    for reading in Translator(grammar).to_program("ab", 2).readings:
+        assert of_reading(reading).children == ("ab",)
