@@ -13,6 +13,7 @@ from fewparse.retrieve.retriever import open_retriever
 from measure import Outcome, compare, nearest, write
 
 BASE: dict[str, object] = {
+    "target": "program",
     "template": "lisp",
     "examples": 10,
     "retriever": "bm25",

@@ -1,4 +1,4 @@
-"""Compare the decoders on the calendar test set: accuracy, requests, rounds, forward tokens and seconds.
+"""Compare the decoders on the calendar test set, with programs as the target: accuracy, requests, rounds, forward tokens and seconds.
 
 All settings run side by side on each item, so that figures of one run can be compared with each other.
 Run: make bench, or `python benchmarks/decoders.py [number of items]`.
@@ -55,7 +55,7 @@ def main(limit: int) -> None:
         write("decoders", [outcome.row() for outcome in [*baselines, *outcomes]])
         print(len(outcomes[0].answers), end=" ", flush=True)
 
-    settings = {name: {**setting, "n_best": 100} for name, setting in SETTINGS.items()}
+    settings = {name: {**setting, "target": "program", "n_best": 100} for name, setting in SETTINGS.items()}
     by_name = {outcome.name: outcome for outcome in compare(domain, model, items, settings, report)}
     write_agreement(by_name["greedy"], by_name["speculative W=1 T=0"])
     write_items([item.program for item in items], by_name)

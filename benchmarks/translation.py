@@ -67,9 +67,7 @@ def open_lines(name: str) -> list[str]:
     return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode("utf-8").splitlines()
 
 
-def timed(
-    translate: Callable[[str], Translation], texts: Sequence[str]
-) -> tuple[list[float], list[str | None]]:
+def timed(translate: Callable[[str], Translation], texts: Sequence[str]) -> tuple[list[float], list[str | None]]:
     """Seconds and best answer of each text."""
     seconds, answers = [], []
     for text in texts:

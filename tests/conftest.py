@@ -8,7 +8,13 @@ from hypothesis import HealthCheck, settings
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.weights import pull
 
-settings.register_profile("fewparse", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "fewparse",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("fewparse")
 
 

@@ -194,8 +194,8 @@ def test_ambiguity_of_nothing() -> None:
 
 def test_a_line_that_is_too_much_for_the_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = ForestParser(read_grammar('start: start start | "a"'))
-    monkeypatch.setattr(parser._parser, "_most_items", 50)
-    assert "items of the chart" in str(ambiguity(parser, ["a" * 50]).lines[0].refusal)
+    monkeypatch.setattr(parser._parser, "_most_steps", 50)
+    assert "steps to parse" in str(ambiguity(parser, ["a" * 50]).lines[0].refusal)
 
 
 def test_a_large_grammar_is_no_problem() -> None:

@@ -182,9 +182,32 @@ def test_a_cycle_that_adds_text_has_no_last_text_and_a_first_one() -> None:
     assert growing.to_utterance("f(f(a))").best == "a"
 
 
+def test_a_cycle_that_adds_text_in_two_places_gives_what_it_can() -> None:
+    growing = translator('start -> start start , "b" start start', "start -> #e")
+    translation = growing.to_program("", wanted=1_000)
+    assert translation.texts[:4] == ("", "b", "bb", "bbb")
+    assert translation.texts == tuple(sorted(translation.texts, key=len))
+    assert not translation.complete
+
+
 def test_a_cycle_may_be_the_only_way_to_a_counterpart() -> None:
     silent = translator("start -> x", 'x -> start , "X"', 'x 1> "a"')
     assert silent.to_program("a", wanted=9).texts == ("X",)
+
+
+@pytest.mark.parametrize(("short", "long"), [("x", "yy"), ("yy", "x")])
+def test_a_part_that_several_splits_share_keeps_what_the_best_of_them_allows(short: str, long: str) -> None:
+    shared = translator(
+        "start -> p q r",
+        'p -> "a" , "1"',
+        'p -> "a" , "02"',
+        f'q -> "x" , "{short}"',
+        f'q -> "xx" , "{long}"',
+        'r -> "x" , "z"',
+        'r -> "xx" , "z"',
+    )
+    assert shared.to_program("axxx", wanted=2).texts == ("1xz", "02xz")
+    assert shared.to_program("axxx", wanted=9).texts == ("1xz", "02xz", "1yyz", "02yyz")
 
 
 @pytest.mark.parametrize("wanted", [1, 3])

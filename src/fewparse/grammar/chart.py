@@ -7,7 +7,7 @@ from fewparse.errors import LimitExceeded
 from fewparse.grammar.automaton import Automaton, Kernel, Prediction
 from fewparse.grammar.rules import Chars, Grammar, trim
 
-MOST_ITEMS = 2_000_000
+MOST_STEPS = 2_000_000
 MOST_STATES = 100_000
 SHOWN_EXPECTED = 8
 
@@ -67,10 +67,10 @@ class Row:
 class ChartParser:
     """Parses texts with one grammar; what it learns of the grammar on one text, it keeps for the next."""
 
-    def __init__(self, grammar: Grammar, most_items: int = MOST_ITEMS) -> None:
+    def __init__(self, grammar: Grammar, most_steps: int = MOST_STEPS) -> None:
         self.grammar = trim(grammar).grammar
         self._automaton = Automaton(self.grammar)
-        self._most_items = most_items
+        self._most_steps = most_steps
 
     def accepts(self, text: str) -> bool:
         """Whether the grammar derives the text."""
@@ -86,13 +86,13 @@ class ChartParser:
         count = 0
         for place, char in enumerate(text):
             row = rows[place]
-            items, found = self._advance(rows, row, place, char)
+            items, found, steps = self._advance(rows, row, place, char)
             if not items:
                 return Refusal(text, place, self._expected(row))
-            count += len(items)
-            if count > self._most_items:
+            count += steps
+            if count > self._most_steps:
                 raise LimitExceeded(
-                    f"the text needs more than {self._most_items} items of the chart (at character {place + 1})",
+                    f"the text takes more than {self._most_steps} steps to parse (at character {place + 1})",
                     "Shorten the text, or make the grammar less ambiguous; left recursion is cheaper than right.",
                 )
             predicted = frozenset().union(*(state.predicts for state, _ in items))
@@ -103,14 +103,15 @@ class ChartParser:
 
     def _advance(
         self, rows: list[Row], row: Row, place: int, char: str
-    ) -> tuple[list[tuple[Kernel, int]], dict[str, dict[int, set[int]]]]:
-        """Read a character, then complete what ends behind it."""
+    ) -> tuple[list[tuple[Kernel, int]], dict[str, dict[int, set[int]]], int]:
+        """Read a character, then complete what ends behind it; also how many steps that took."""
         items = [(state, begun) for kernel, begun in row.items if (state := kernel.move(char)) is not None]
         if (state := row.prediction.move(char)) is not None:
             items.append((state, place))
         seen = set(items)
         items = list(dict.fromkeys(items))
         found: dict[str, dict[int, set[int]]] = {}
+        steps = 0
         for state, begun in items:
             for name, productions in state.completes:
                 origins = found.setdefault(name, {})
@@ -118,11 +119,13 @@ class ChartParser:
                     origins[begun].update(productions)
                 else:
                     origins[begun] = set(productions)
-                    for item in rows[begun].waiters(name, begun):
+                    waiters = rows[begun].waiters(name, begun)
+                    steps += len(waiters)
+                    for item in waiters:
                         if item not in seen:
                             seen.add(item)
                             items.append(item)
-        return items, found
+        return items, found, steps + len(items)
 
     def _expected(self, row: Row) -> tuple[str, ...]:
         """What could follow at a place, for people: literals as far as they go, classes as a word."""

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fewparse.errors import LimitExceeded
 from fewparse.grammar.automaton import numbered
 from fewparse.grammar.chart import Chart, ChartParser, Refusal
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text
+
+MOST_STEPS = 1_000_000
 
 
 class Slot(NamedTuple):
@@ -110,6 +113,7 @@ class Forest:
     def __init__(self, chart: Chart, shapes: Shapes, start: str) -> None:
         self._chart, self._shapes = chart, shapes
         self._made: dict[tuple[str, int, int], Node] = {}
+        self.steps = 0
         self.nodes: list[Node] = []
         self.cyclic = False
         self.root = self._grow(start)
@@ -157,6 +161,12 @@ class Forest:
             way = self._way(shape, node.begin, node.end)
             if way is not None:
                 node.ways.append(way)
+                self.steps += sum(len(partial.steps) for layer in way.layers for partial in layer)
+        if self.steps > MOST_STEPS:
+            raise LimitExceeded(
+                f"the text is too ambiguous: its derivations have more than {MOST_STEPS} parts",
+                "Shorten it, or make the grammar less ambiguous.",
+            )
 
     def _way(self, shape: Shape, begin: int, end: int) -> Way | None:
         """Fill the slots from the last to the first, then drop what has no beginning."""

@@ -16,7 +16,8 @@ from fewparse.grammar.scorers import Context
 from fewparse.grammar.transfer import Free, Option, Part, joined
 
 MOST_READINGS = 20_000
-MOST_FAILURES = 3
+MOST_COMBINATIONS = 200_000
+MOST_FAILURES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,13 @@ class Readings:
 
     `cut` says that something may have had more counterparts than were looked at.
 
-    With `most_each`, every part keeps only so many, so that there cannot be too many in all.
+    With `most`, the root keeps only so many and every part of it no more, so that there cannot be too many in all.
     """
 
-    def __init__(self, inside: Inside, slack: int, most_each: int | None = None) -> None:
+    def __init__(self, inside: Inside, slack: int, most: int | None = None) -> None:
         self._inside = inside
-        self._most_each = most_each
-        self._more = 0
+        self._most = self._most_now = most
+        self._more = self._combined = 0
         self.nearest: int | None = None
         self.cut = False
         self._slack: dict[Node, dict[Context, int]] = {inside.forest.root: {None: slack}}
@@ -133,6 +134,9 @@ class Readings:
 
     def _read(self, node: Node) -> bool:
         """Make the readings of a node; whether that changed any."""
+        if self._most is not None:
+            affordable = max(1, MOST_COMBINATIONS // max(1, self._inside.forest.steps))
+            self._most_now = self._most if node is self._inside.forest.root else min(self._most, affordable)
         known = {context: self._readings.get((node, context), {}) for context in self._slack[node]}
         made = {context: dict(readings) for context, readings in known.items()}
         for entry in self._inside.entries[node]:
@@ -149,20 +153,25 @@ class Readings:
             self._readings[node, context] = self._cut(readings)
         return any(self._readings[node, context] != readings for context, readings in known.items())
 
+    def _check(self) -> None:
+        """Refuse to go on; where each part keeps only so many, there is an end to it anyway."""
+        too_many = self._more > MOST_READINGS or self._combined > MOST_COMBINATIONS
+        if too_many and self._most is None:
+            raise TooManyReadings
+
     def _keep(self, found: dict[Key, Found], key: Key, new: Found) -> None:
         """Keep the better one of equals."""
         if key not in found:
             self._more += bool(found)
-            if self._more > MOST_READINGS and self._most_each is None:
-                raise TooManyReadings
+            self._check()
             found[key] = new
         elif new.value < found[key].value:
             found[key] = new
 
     def _cut(self, found: dict[Key, Found]) -> dict[Key, Found]:
-        if self._most_each is None or len(found) <= self._most_each:
+        if self._most_now is None:
             return found
-        return dict(sorted(found.items(), key=lambda item: (item[1].value, as_text(item[0])))[: self._most_each])
+        return dict(sorted(found.items(), key=lambda item: (item[1].value, as_text(item[0])))[: self._most_now])
 
     def _finish(self, entry: Entry, slack: int) -> Iterator[Unfinished]:
         """All ways to fill an entry's slots within its slack, its free parts included."""
@@ -203,8 +212,12 @@ class Readings:
         found: dict[tuple[Part, ...], Unfinished] = {}
         for before, filler in partial.steps:
             fillings = self._fillings(filler, option, slot)
-            for first in made.get(before, ()):
-                for added, text, reading in fillings:
+            beginnings = made.get(before, ())
+            self._combined += max(0, len(beginnings) * len(fillings) - 1)
+            self._check()
+            for rank, first in enumerate(beginnings, 1):
+                # Both are in order, so that the best few are made of few: the third of one goes with a first.
+                for added, text, reading in fillings[: self._most_now and self._most_now // rank]:
                     value = first.value + added
                     if self._within(most - value):
                         parts = joined([text if part == slot else part for part in first.parts])

@@ -1,0 +1,46 @@
+"""Compare the two targets on the calendar: the model says programs, or canonical utterances that stand for them.
+
+Run: python benchmarks/targets.py [test | train]. `train` parses a sample of the training examples instead of the
+test set, with no example of the same program in the prompt: what the domain's target was chosen by.
+"""
+
+import random
+import sys
+from dataclasses import replace
+
+from fewparse import load_domain, open_model
+from measure import Outcome, compare, write
+
+DECODERS: dict[str, dict[str, object]] = {
+    "greedy": {"decoder": "greedy"},
+    "beam 5": {"decoder": "beam", "width": 5},
+    "speculative W=5": {"decoder": "speculative", "width": 5},
+    "speculative W=10": {"decoder": "speculative", "width": 10},
+}
+TARGETS = ("program", "canonical")
+HELD_OUT = 120
+
+
+def main(part: str) -> None:
+    """One row a target and decoder."""
+    domain = load_domain("calendar")
+    items = domain.test_examples
+    if part == "train":
+        sample = random.Random(8).sample(domain.examples, HELD_OUT)
+        programs = {example.program for example in sample}
+        domain = replace(domain, examples=tuple(e for e in domain.examples if e.program not in programs))
+        items = tuple(sample)
+    settings = {
+        f"{target}, {name}": {**decoder, "target": target, "n_best": 100}
+        for target in TARGETS
+        for name, decoder in DECODERS.items()
+    }
+
+    def report(outcomes: list[Outcome]) -> None:
+        write(f"targets-{part}", [outcome.row() for outcome in outcomes])
+
+    compare(domain, open_model(), items, settings, report)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "test")

@@ -1,0 +1,185 @@
+"""The chart parser accepts exactly what the grammar derives, and says how far a text is the beginning of that."""
+
+import random
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+from lark import Lark
+from lark.exceptions import UnexpectedInput
+
+from fewparse.grammar.chart import Chart, ChartParser, Refusal
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
+from grammar.earley import Recogniser
+from grammar.random_grammars import ALPHABET, UNDEFINED, candidates, examples, heights, plain_grammars, seeds
+from grammar.samples import strings
+
+on_many = examples(200)
+SHORT = list(strings("ab", 3)) + list(strings(ALPHABET, 2))
+
+
+def lark_judge(grammar: Grammar) -> Callable[[str], bool]:
+    """Membership by Lark; it wants no undefined names, no empty literals and no empty classes."""
+    names = {name: f"n{number}" for number, name in enumerate(heights(grammar))}
+    if grammar.start not in names:
+        return lambda text: False
+    lines = []
+    for name, lark_name in names.items():
+        productions = [p for p in grammar.rules[name] if all(is_known(symbol, names) for symbol in p)]
+        written = dict.fromkeys(" ".join(lark_symbol(s, names) for s in p if s != Text("")) for p in productions)
+        lines.append(f"{lark_name}: " + " | ".join(written))
+    parser = Lark(
+        "\n".join(lines),
+        parser="earley",
+        lexer="dynamic_complete",
+        ambiguity="forest",
+        start=names[grammar.start],
+    )
+
+    def accepts(text: str) -> bool:
+        try:
+            parser.parse(text)
+        except UnexpectedInput:
+            return False
+        return True
+
+    return accepts
+
+
+def is_known(symbol: Symbol, names: dict[str, str]) -> bool:
+    return symbol.name in names if isinstance(symbol, Ref) else symbol != Chars(())
+
+
+def lark_symbol(symbol: Symbol, names: dict[str, str]) -> str:
+    if isinstance(symbol, Ref):
+        return names[symbol.name]
+    if isinstance(symbol, Text):
+        return f'"{symbol.text}"'
+    return "/[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in symbol.ranges) + "]/"
+
+
+@given(plain_grammars(), seeds)
+@on_many
+def test_accepts_exactly_what_lark_accepts(grammar: Grammar, rng: random.Random) -> None:
+    parser, lark = ChartParser(grammar), lark_judge(grammar)
+    for text in [*candidates(grammar, rng, count=3), *rng.sample(SHORT, 12), ""]:
+        assert parser.accepts(text) == lark(text), text
+
+
+def oracle(grammar: Grammar) -> Recogniser | None:
+    """The other recogniser, which wants a start that derives something."""
+    return Recogniser(grammar) if grammar.start in heights(grammar) else None
+
+
+@given(plain_grammars(), seeds)
+@on_many
+def test_accepts_exactly_what_the_recogniser_of_bytes_accepts(grammar: Grammar, rng: random.Random) -> None:
+    parser, recogniser = ChartParser(grammar), oracle(grammar)
+    for text in [*candidates(grammar, rng), *SHORT]:
+        assert parser.accepts(text) == (recogniser is not None and recogniser.accepts(text)), text
+
+
+@given(plain_grammars(), seeds)
+@on_many
+def test_a_refusal_names_the_longest_viable_prefix_and_all_that_may_follow_it(
+    grammar: Grammar, rng: random.Random
+) -> None:
+    parser, recogniser = ChartParser(grammar), oracle(grammar)
+    for text in [*candidates(grammar, rng), *rng.sample(SHORT, 10)]:
+        result = parser.parse(text)
+        if isinstance(result, Chart):
+            continue
+        if recogniser is None:
+            assert result == Refusal(text, 0, ())
+            continue
+        assert result.at == longest_viable(recogniser, text)
+        following = {char for char in ALPHABET if recogniser.viable((text[: result.at] + char).encode())}
+        for char in following:
+            assert "..." in result.expected or any(names(expected, char) for expected in result.expected)
+        prefix = text[: result.at].encode()
+        assert bool(result.expected) == any(recogniser.viable(prefix + bytes([byte])) for byte in range(256))
+        if result.at < len(text):
+            assert not any(names(expected, text[result.at]) for expected in result.expected)
+
+
+def longest_viable(recogniser: Recogniser, text: str) -> int:
+    return next(length for length in range(len(text), -1, -1) if recogniser.viable(text[:length].encode()))
+
+
+def names(expected: str, char: str) -> bool:
+    """Whether a word of a refusal speaks of a character."""
+    if not expected.startswith("one of ["):
+        return expected[1] == char
+    inner = expected.removeprefix("one of [").removesuffix("]")
+    ranges = zip(inner, inner[1:], inner[2:], strict=False)
+    return char in inner or any(low <= char <= high for low, dash, high in ranges if dash == "-")
+
+
+@given(plain_grammars(), seeds)
+@on_many
+def test_a_text_does_not_change_the_verdict_on_the_next(grammar: Grammar, rng: random.Random) -> None:
+    parser = ChartParser(grammar)
+    asked = [*candidates(grammar, rng, count=3), *rng.sample(SHORT, 8)]
+    first = [parser.parse(text) for text in asked]
+    order = rng.sample(range(len(asked)), len(asked))
+    assert [parser.parse(asked[i]) for i in order] == [first[i] for i in order]
+    assert [ChartParser(grammar).parse(asked[i]) for i in order] == [first[i] for i in order]
+
+
+def chart(grammar: Grammar, text: str) -> Chart:
+    result = ChartParser(grammar).parse(text)
+    assert isinstance(result, Chart)
+    return result
+
+
+def refusal(grammar: Grammar, text: str) -> Refusal:
+    result = ChartParser(grammar).parse(text)
+    assert isinstance(result, Refusal)
+    return result
+
+
+def choice(*productions: Production) -> Grammar:
+    return Grammar({"start": productions})
+
+
+def test_the_chart_knows_every_constituent() -> None:
+    found = chart(choice((Ref("start"), Ref("start")), (Text("a"),)), "aaa")
+    assert all(found.spans("start", begin, end) for begin in range(3) for end in range(begin + 1, 4))
+    assert not found.spans("start", 1, 1)
+
+
+def test_the_empty_text_is_derived_where_the_grammar_allows_it() -> None:
+    assert chart(choice(()), "").spans("start", 0, 0)
+    assert chart(choice((Text(""), Ref("start")), (Text(""),)), "").spans("start", 0, 0)
+    assert refusal(choice((Text("a"),)), "").reason == "ends too early; expected 'a'"
+
+
+def test_a_refusal_shows_literals_as_far_as_they_go() -> None:
+    grammar = choice((Text("say "), Ref("what")), (Text("stop"),)).with_rules(
+        {"what": ((Text("hello"),), (Chars.of([(48, 57)]),), (Text("\n"),))}
+    )
+    assert refusal(grammar, "sit").reason == "is not derived from character 2 on; expected 'ay ' or 'top'"
+    assert refusal(grammar, "say !").reason == (
+        "is not derived from character 5 on; expected 'hello' or one of [0-9] or '\\n'"
+    )
+    assert refusal(grammar, "stop it").reason == "is not derived from character 5 on"
+
+
+def test_a_refusal_shows_a_few_of_many_continuations() -> None:
+    many = refusal(choice(*((Text(chr(code)),) for code in range(97, 123))), "1").expected
+    assert many == (*(repr(char) for char in "abcdefgh"), "...")
+
+
+@given(st.sampled_from(["", "a", "😀"]))
+def test_a_grammar_that_derives_nothing_refuses_every_text(text: str) -> None:
+    nothing = [
+        Grammar({}),
+        Grammar({"other": ((Text("a"),),)}),
+        choice((Ref("start"),), (Text("a"), Ref(UNDEFINED)), (Chars(()),)),
+    ]
+    assert [refusal(grammar, text) for grammar in nothing] == [Refusal(text, 0, ())] * 3
+
+
+def test_what_is_useless_is_not_expected() -> None:
+    grammar = choice((Text("a"), Ref(UNDEFINED)), (Text("b"),)).with_rules({"unused": ((Text("c"),),)})
+    assert refusal(grammar, "a") == Refusal("a", 0, ("'b'",))

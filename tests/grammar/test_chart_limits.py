@@ -1,0 +1,155 @@
+"""What the chart parser does with inputs that are large, deep or empty: an answer or a typed error, in bounds."""
+
+from itertools import islice
+
+import pytest
+
+from fewparse.errors import LimitExceeded
+from fewparse.grammar.chart import Chart, ChartParser, Refusal
+from fewparse.grammar.forest import Forest, ForestParser
+from fewparse.grammar.rules import Grammar, Production, Ref, Text
+from fewparse.grammar.scfg import read_scfg_text
+from fewparse.grammar.synchronous import PairedRule, Pairing, SynchronousGrammar
+from fewparse.grammar.translate import Translator
+
+LEFT = Grammar({"start": ((Ref("start"), Text("a")), (Text("a"),))})
+RIGHT = Grammar({"start": ((Text("a"), Ref("start")), (Text("a"),))})
+
+
+def chain(length: int) -> Grammar:
+    """Names that become each other, one after the other."""
+    rules: dict[str, tuple[Production, ...]] = {"start": ((Ref("n0"),),), f"n{length}": ((Text("x"),),)}
+    return Grammar(rules | {f"n{i}": ((Ref(f"n{i + 1}"),),) for i in range(length)})
+
+
+def ring(length: int) -> Grammar:
+    """Names that become each other and the first one again; one of them is something."""
+    rules: dict[str, tuple[Production, ...]] = {f"n{i}": ((Ref(f"n{(i + 1) % length}"),),) for i in range(length)}
+    return Grammar(rules | {"start": ((Ref("n0"),),), "n7": (*rules["n7"], (Text("x"),))})
+
+
+def mirrored(grammar: Grammar) -> SynchronousGrammar:
+    """The same on both sides."""
+    return SynchronousGrammar(
+        tuple(
+            PairedRule(
+                name,
+                production,
+                (
+                    Pairing(
+                        production, tuple(at if isinstance(s, Ref) else None for at, s in enumerate(production))
+                    ),
+                ),
+            )
+            for name, productions in grammar.rules.items()
+            for production in productions
+        )
+    )
+
+
+@pytest.mark.slow
+def test_a_chain_of_a_hundred_thousand_names_is_parsed() -> None:
+    forest = ForestParser(chain(100_000)).parse("x")
+    assert isinstance(forest, Forest)
+    assert forest.count() == 1
+    assert len(list(forest.trees())) == 1
+
+
+def test_a_long_chain_of_names_is_translated_and_learned_from() -> None:
+    translator = Translator(mirrored(chain(5_000)))
+    assert translator.to_program("x", wanted=3).texts == ("x",)
+    assert translator.learn(["x"]).to_program("x", wanted=3).texts == ("x",)
+
+
+def test_a_long_ring_of_names_is_parsed_and_translated() -> None:
+    forest = ForestParser(ring(2_000)).parse("x")
+    assert isinstance(forest, Forest)
+    assert forest.count() is None
+    assert len(list(forest.trees())) == 1
+    translation = Translator(mirrored(ring(2_000))).to_program("x", wanted=3)
+    assert (translation.texts, translation.complete) == (("x",), True)
+
+
+def test_a_hundred_thousand_alternatives_are_told_apart() -> None:
+    parser = ChartParser(Grammar({"start": tuple((Text(f"w{i}"),) for i in range(100_000))}))
+    assert parser.accepts("w99999")
+    refused = parser.parse("w100000")
+    assert isinstance(refused, Refusal)
+    assert refused.at == 6
+    outside = parser.parse("x")
+    assert isinstance(outside, Refusal)
+    assert outside.expected[-1] == "..."
+
+
+def test_left_recursion_over_ten_thousand_characters_is_parsed() -> None:
+    assert ChartParser(LEFT).accepts("a" * 10_000)
+    assert Translator(mirrored(LEFT)).to_program("a" * 10_000).best == "a" * 10_000
+
+
+@pytest.mark.slow
+def test_right_recursion_over_ten_thousand_characters_is_too_much() -> None:
+    with pytest.raises(LimitExceeded, match="more than 2000000 steps to parse"):
+        ChartParser(RIGHT).parse("a" * 10_000)
+
+
+def test_too_much_is_said_with_its_place_and_a_way_out() -> None:
+    with pytest.raises(LimitExceeded, match=r"\(at character \d\d\)") as caught:
+        ChartParser(RIGHT, most_steps=1_000).parse("a" * 100)
+    assert caught.value.hint is not None
+    assert "left recursion" in caught.value.hint
+
+
+def test_the_states_of_many_texts_are_forgotten_and_the_answers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = ChartParser(LEFT)
+    before = parser.parse("aaa")
+    monkeypatch.setattr("fewparse.grammar.chart.MOST_STATES", 0)
+    assert isinstance(before, Chart)
+    assert [parser.parse(text) for text in ("aaa", "aab", "aaa")] == [
+        before,
+        ChartParser(LEFT).parse("aab"),
+        before,
+    ]
+
+
+@pytest.mark.parametrize("start", ["start", "nowhere"])
+def test_a_grammar_that_derives_nothing_translates_nothing(start: str) -> None:
+    loop = PairedRule("start", (Text("a"), Ref("start")), (Pairing((Text("a"), Ref("start")), (None, 1)),))
+    translator = Translator(SynchronousGrammar((loop,), start))
+    for text in ("", "a"):
+        translation = translator.to_program(text)
+        assert (translation.best, translation.complete, translation.derivations) == (None, True, 0)
+        assert translation.error is not None
+        assert translator.to_utterance(text).best is None
+    assert translator.learn(["a"]).to_program("a").best is None
+
+
+def test_a_grammar_that_derives_only_on_one_side_says_so() -> None:
+    half = SynchronousGrammar((PairedRule("start", (Ref("nowhere"),), (Pairing((Text("a"),), (None,)),)),))
+    assert Translator(half).to_program("a").error == (
+        "is derived, but its derivations have no counterpart on the other side"
+    )
+    assert Translator(half).to_utterance("a").refusal == Refusal("a", 0, ())
+
+
+def test_what_is_deep_can_be_shown() -> None:
+    nested = Grammar({"start": ((Text("("), Ref("start"), Text(")")), (Text("x"),))})
+    text = "(" * 1_500 + "x" + ")" * 1_500
+    assert "readings=" in repr(Translator(mirrored(nested)).to_program(text))
+    forest = ForestParser(nested).parse(text)
+    assert isinstance(forest, Forest)
+    assert [repr(tree).startswith("Tree(") for tree in islice(forest.trees(), 2)] == [True]
+
+
+def test_a_text_with_too_many_derivations_to_keep_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fewparse.grammar.forest.MOST_STEPS", 1_000)
+    parser = ForestParser(Grammar({"start": ((Ref("start"), Ref("start")), (Text("a"),))}))
+    assert isinstance(parser.parse("a" * 10), Forest)
+    with pytest.raises(LimitExceeded, match="too ambiguous"):
+        parser.parse("a" * 30)
+
+
+def test_free_parts_without_number_are_bounded() -> None:
+    free = read_scfg_text('start -> "a" , /[a-z]/ /[b-z]/ /[c-z]/ /[d-z]/')
+    translation = Translator(free).to_program("a", wanted=3)
+    assert translation.best == "abcd"
+    assert not translation.complete
