@@ -1,4 +1,4 @@
-"""Compare the decoders on the calendar test set, with programs as the target: accuracy, requests, rounds, forward tokens and seconds.
+"""Compare the decoders on the calendar test set, programs as target: accuracy, requests, rounds, tokens, seconds.
 
 All settings run side by side on each item, so that figures of one run can be compared with each other.
 Run: make bench, or `python benchmarks/decoders.py [number of items]`.

@@ -16,6 +16,7 @@ DECODERS: dict[str, dict[str, object]] = {
     "beam 5": {"decoder": "beam", "width": 5},
     "speculative W=5": {"decoder": "speculative", "width": 5},
     "speculative W=10": {"decoder": "speculative", "width": 10},
+    "speculative W=10, unconstrained": {"decoder": "speculative", "width": 10, "constrained": False},
 }
 TARGETS = ("program", "canonical")
 HELD_OUT = 120

@@ -295,3 +295,8 @@ def test_text_is_one_repeated_character_of_the_class_in_the_grammar_for_lark() -
 def test_the_names_to_fold_are_the_same_words_on_both_sides_and_in_the_grammar_for_lark(side: Side) -> None:
     names = CALENDAR.table.prompt.fold
     assert word_kinds(GRAMMAR.side(side), names) == word_kinds(AS_LARK, names)
+
+
+def test_the_examples_say_the_preferred_utterance_of_their_program() -> None:
+    for example in (*CALENDAR.examples, *CALENDAR.test_examples):
+        assert TRANSLATOR.to_utterance(example.program).best == example.canonical

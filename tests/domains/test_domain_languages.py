@@ -1,0 +1,126 @@
+"""What a domain speaks: programs, canonical utterances that mean programs, or what its examples induce."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fewparse import Parser, load_domain
+from fewparse.domains.domain import Domain
+from fewparse.errors import DomainError, FewparseError, GrammarError, UsageError
+from fewparse.lm.embedded import EmbeddedModel
+from fewparse.vocabulary import BYTES
+
+SYNCHRONOUS = r"""
+start -> "turn on the " device , "(on " device ")"
+start -> "play the " device , "(on " device ")"
+start -> "say \"" NOTE "\"" , "(say \"" NOTE "\")"
+device -> "lamp"
+device -> "music" , "radio"
+device -> "music" , "gramophone"
+NOTE -> /[a-z ]/
+NOTE -> /[a-z ]/ NOTE
+"""
+EXAMPLES = [
+    {"utterance": "lamp please", "program": "(on lamp)"},
+    {"utterance": "I need music", "program": "(on gramophone)"},
+    {"utterance": "say good night", "program": '(say "good night")'},
+]
+Make = Callable[..., Domain]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    def build(
+        settings: str = "", target: str = "canonical", *more: dict[str, str], grammar: str = SYNCHRONOUS
+    ) -> Domain:
+        table = f'name = "sounds"\ntarget = "{target}"\n[constraint]\ngrammar = "grammar.scfg"\n{settings}\n'
+        (tmp_path / "domain.toml").write_text(table)
+        (tmp_path / "grammar.scfg").write_text(grammar)
+        (tmp_path / "examples.jsonl").write_text("".join(json.dumps(e) + "\n" for e in [*EXAMPLES, *more]))
+        return load_domain(tmp_path)
+
+    return build
+
+
+def test_missing_canonical_utterances_are_made_the_shortest_first(make: Make) -> None:
+    domain = make().for_target("canonical")
+    assert [example.canonical for example in domain.examples] == [
+        "play the lamp",
+        "play the music",
+        'say "good night"',
+    ]
+
+
+def test_a_canonical_utterance_that_is_given_is_kept(make: Make) -> None:
+    given = {"utterance": "light", "program": "(on lamp)", "canonical": "turn on the lamp"}
+    assert make("", "canonical", given).for_target("canonical").examples[-1].canonical == "turn on the lamp"
+
+
+def test_for_programs_nothing_is_made(make: Make) -> None:
+    assert all(example.canonical is None for example in make().for_target("program").examples)
+
+
+def test_a_program_without_a_canonical_utterance_is_named(make: Make) -> None:
+    domain = make("", "canonical", {"utterance": "off", "program": "(off lamp)"})
+    with pytest.raises(DomainError, match=r"the program \(off lamp\) is not derived from character 3 on"):
+        domain.for_target("canonical")
+
+
+def test_an_ambiguous_utterance_means_what_the_examples_make_likely(make: Make) -> None:
+    assert make().program_of("play the music", "canonical") == "(on gramophone)"
+    assert make('scorer = "shortest"').program_of("play the music", "canonical") == "(on radio)"
+
+
+def test_what_is_not_derived_means_nothing(make: Make) -> None:
+    assert make().program_of("play the tuba", "canonical") is None
+
+
+def test_each_target_is_constrained_by_its_side(make: Make) -> None:
+    domain = make('copy = ["NOTE"]').for_target("canonical")
+    canonical = domain.constraint(BYTES, "canonical", "", "say hello there")
+    program = domain.constraint(BYTES, "program", "", "say hello there")
+    assert canonical.accepts(b'say "hello there"')
+    assert not canonical.accepts(b'say "there hello"')
+    assert program.accepts(b'(say "hello")')
+    assert not program.accepts(b'say "hello"')
+
+
+def test_each_target_has_a_prompt_of_its_own(make: Make, model: EmbeddedModel) -> None:
+    for target, template in (("canonical", "canonical"), ("program", "lisp")):
+        assert Parser.from_domain(make(), model, target=target).options.template == template
+
+
+def test_a_parse_says_the_canonical_utterance_and_its_program(make: Make, model: EmbeddedModel) -> None:
+    parse = Parser.from_domain(make(), model, decoder="greedy").parse("lamp please")
+    assert parse.output is not None
+    assert parse.program is not None
+    assert parse.program == make().program_of(parse.output, "canonical")
+
+
+def test_a_plain_grammar_has_no_canonical_utterances(make: Make, tmp_path: Path) -> None:
+    domain = make('dialect = "lark"', "program", grammar='start: "(on lamp)"\n')
+    assert domain.translator is None
+    with pytest.raises(UsageError, match="has no canonical utterances"):
+        Parser.from_domain(domain, target="canonical")
+
+
+@pytest.mark.parametrize("merge", ["strict", "typed", "loose", "open"])
+def test_a_domain_with_nothing_but_examples_is_constrained_by_what_they_induce(make: Make, merge: str) -> None:
+    domain = make(f'kind = "induced"\nmerge = "{merge}"\ncopy = ["TEXT"]', "program")
+    constraint = domain.constraint(BYTES, "program", "", "say hello")
+    assert constraint.accepts(b"(on lamp)")
+    assert constraint.accepts(b'(say "hello")')
+    assert not constraint.accepts(b'(say "goodbye")')
+    assert not constraint.accepts(b"(on lamp")
+
+
+def test_a_mistake_in_the_grammar_is_shown_where_it_is(make: Make) -> None:
+    with pytest.raises(GrammarError, match=r"grammar.scfg:1:"):
+        make("", "program", grammar="start -> 'a'\n").check()
+
+
+def test_examples_that_are_no_programs_cannot_induce(make: Make) -> None:
+    with pytest.raises(FewparseError, match=r"\(on"):
+        make('kind = "induced"', "program", {"utterance": "x", "program": "(on"}).check()
