@@ -46,9 +46,9 @@ CALENDAR = (Path(__file__).parent / "calendar.lark").read_text(encoding="utf-8")
 
 
 @cache
-def lark_language(source: str) -> Callable[[str], bool]:
+def lark_language(source: str, start: str = "start") -> Callable[[str], bool]:
     """Membership in the language of a grammar, by Lark, without a lexer that decides anything."""
-    parser = Lark(source, parser="earley", lexer="dynamic_complete", start="start")
+    parser = Lark(source, parser="earley", lexer="dynamic_complete", ambiguity="forest", start=start)
 
     def accepts(text: str) -> bool:
         try:

@@ -5,14 +5,12 @@ from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
-from lark import Lark
-from lark.exceptions import UnexpectedInput
 
 from fewparse.grammar.chart import Chart, ChartParser, Refusal
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
 from grammar.earley import Recogniser
 from grammar.random_grammars import ALPHABET, UNDEFINED, candidates, examples, heights, plain_grammars, seeds
-from grammar.samples import strings
+from grammar.samples import lark_language, strings
 
 on_many = examples(200)
 SHORT = list(strings("ab", 3)) + list(strings(ALPHABET, 2))
@@ -28,22 +26,7 @@ def lark_judge(grammar: Grammar) -> Callable[[str], bool]:
         productions = [p for p in grammar.rules[name] if all(is_known(symbol, names) for symbol in p)]
         written = dict.fromkeys(" ".join(lark_symbol(s, names) for s in p if s != Text("")) for p in productions)
         lines.append(f"{lark_name}: " + " | ".join(written))
-    parser = Lark(
-        "\n".join(lines),
-        parser="earley",
-        lexer="dynamic_complete",
-        ambiguity="forest",
-        start=names[grammar.start],
-    )
-
-    def accepts(text: str) -> bool:
-        try:
-            parser.parse(text)
-        except UnexpectedInput:
-            return False
-        return True
-
-    return accepts
+    return lark_language("\n".join(lines), names[grammar.start])
 
 
 def is_known(symbol: Symbol, names: dict[str, str]) -> bool:

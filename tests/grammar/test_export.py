@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lark import Lark
-from lark.exceptions import UnexpectedInput
 
 from fewparse.errors import ConstraintError, LimitExceeded
 from fewparse.grammar import left_recursion
@@ -19,7 +17,7 @@ from fewparse.grammar.rules import LAST_CODE_POINT, Chars, Grammar, Production, 
 from grammar.earley import Recogniser
 from grammar.llama_grammar import LlamaGrammar, functions
 from grammar.random_grammars import ALPHABET, candidates, plain_grammars, seeds
-from grammar.samples import ALPHABETS, CALENDAR, SAMPLES, longest_within, strings
+from grammar.samples import ALPHABETS, CALENDAR, SAMPLES, lark_language, longest_within, strings
 
 on_many = settings(max_examples=150, deadline=None)
 has_llama = pytest.mark.skipif(not functions(), reason="the shared object does not export llama.cpp's grammars")
@@ -31,15 +29,7 @@ def one(char: str) -> tuple[int, int]:
 
 
 def lark_accepts(source: str, texts: Iterable[str]) -> list[bool]:
-    parser = Lark(source, parser="earley", lexer="dynamic_complete", ambiguity="forest")
-
-    def accepts(text: str) -> bool:
-        try:
-            parser.parse(text)
-        except UnexpectedInput:
-            return False
-        return True
-
+    accepts = lark_language(source)
     return [accepts(text) for text in texts]
 
 

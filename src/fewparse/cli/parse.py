@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
+from fewparse.cli.console import FAILED, download_progress, err, input_lines, out, show_error
 from fewparse.cli.explain import explain
-from fewparse.domains.domain import load_domain
+from fewparse.domains.domain import Domain, load_domain
 from fewparse.errors import FewparseError
-from fewparse.example import Parse, answer_text, check_utterance
+from fewparse.example import Parse, Target, answer_text, check_utterance
+from fewparse.grammar.rules import undefined
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.options import Options
 from fewparse.parser import Parser
@@ -62,6 +63,7 @@ def parse(
         seed=seed,
     )
     loaded.check(options.target, options.template)
+    warn_of_undefined(loaded, options.target)
     with download_progress() as progress:
         opened = open_model(model, progress)
     parser = Parser(loaded, opened, options)
@@ -87,6 +89,13 @@ def parse(
         show_parse(found, as_json, n_best)
     if failed:
         raise typer.Exit(FAILED)
+
+
+def warn_of_undefined(domain: Domain, target: Target) -> None:
+    """Say which names of the grammar have no productions: what uses them can never be said."""
+    if domain.table.constraint.kind == "grammar" and (names := sorted(undefined(domain.side(target)))):
+        err.print("warning: ", style="yellow", end="")
+        err.print(f"the grammar uses names without productions: {', '.join(names)}", markup=False)
 
 
 def lines() -> Iterator[tuple[int, str | FewparseError]]:
