@@ -10,6 +10,7 @@ from typing import NamedTuple
 from fewparse.grammar.forest import Tree
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
 from fewparse.grammar.scorers import Context
+from fewparse.grammar.strings import MOST_STRINGS
 from fewparse.grammar.synchronous import Pairing, Side, SynchronousGrammar
 
 Plain = tuple[str, Production, tuple["Plain | str", ...]]
@@ -149,7 +150,7 @@ def in_order(text: str) -> tuple[int, str]:
     return len(text), text
 
 
-def shortest_strings(grammar: Grammar, most: int = 20) -> dict[str, list[str]]:
+def shortest_strings(grammar: Grammar, most: int) -> dict[str, list[str]]:
     """The first strings of every name, by asking until nothing changes; characters are printable ASCII."""
     found: dict[str, list[str]] = {name: [] for name in grammar.rules}
     while True:
@@ -186,7 +187,8 @@ class Counterparts:
     def __init__(self, grammar: SynchronousGrammar, source: Side, text: str, cost: Cost, longest: int) -> None:
         self._source, self._cost, self._longest = source, cost, longest
         self._rules = grammar.rules
-        self._free = shortest_strings(grammar.side("program" if source == "utterance" else "utterance"))
+        target: Side = "program" if source == "utterance" else "utterance"
+        self._free = shortest_strings(grammar.side(target), MOST_STRINGS)
         self.spans = Spans(grammar.side(source), text)
         self._found: dict[Span, dict[tuple[int, str], int]] = {span: {} for span in self.spans.found}
         while True:

@@ -6,6 +6,7 @@ import pytest
 
 from fewparse.grammar.scfg import read_scfg_text
 from fewparse.grammar.scorers import FewestRules, Scorer
+from fewparse.grammar.strings import MOST_STRINGS
 from fewparse.grammar.translate import Translation, Translator
 
 PRINTABLE = "".join(map(chr, range(32, 127)))
@@ -78,7 +79,7 @@ def test_of_an_unpartnered_name_with_many_strings_only_the_first_are_tried() -> 
     free = translator('start -> "a" , n', "n -> n n", 'n -> "1"', 'n -> "0"')
     translation = free.to_program("a", wanted=100)
     assert translation.texts[:7] == ("0", "1", "00", "01", "10", "11", "000")
-    assert len(translation.texts) == 20
+    assert len(translation.texts) == MOST_STRINGS
     assert not translation.complete
 
 

@@ -7,11 +7,11 @@ from functools import cached_property
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, derives, deriving_names, reachable_names
 
 PRINTABLE = tuple(map(chr, range(32, 127)))
-MOST_STRINGS = 20
+MOST_STRINGS = 60
 
 
 class ShortStrings:
-    """Up to 20 strings a name, shortest first, then by text; characters are printable ASCII."""
+    """Up to 60 strings a name, shortest first, then by text; characters are printable ASCII."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
