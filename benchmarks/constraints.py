@@ -28,11 +28,15 @@ def main() -> None:
     utterance = domain.test_examples[0].utterance
     copy = domain.table.constraint.copy_rules
     makers: dict[str, Callable[[], Constraint]] = {
-        "calendar grammar": lambda: ContextFree(domain.grammar, vocabulary),
-        "calendar grammar, copy spans": lambda: ContextFree(domain.grammar, vocabulary, "", copy, utterance),
+        "calendar programs": lambda: ContextFree(domain.grammar, vocabulary),
+        "calendar programs, copy spans": lambda: ContextFree(domain.grammar, vocabulary, "", copy, utterance),
+        "calendar utterances": lambda: ContextFree(domain.side("canonical"), vocabulary),
+        "calendar utterances, copy spans": lambda: ContextFree(
+            domain.side("canonical"), vocabulary, "", copy, utterance
+        ),
         "trie of the training programs": lambda: Trie([e.program for e in domain.examples], vocabulary),
     }
-    makers["calendar grammar"]()  # makes the engine's form of the vocabulary, once a process
+    makers["calendar programs"]()  # makes the engine's form of the vocabulary, once a process
     one_pass = forward_pass_seconds()
     rows = []
     for name, make in makers.items():

@@ -284,8 +284,8 @@ def test_there_are_as_many_programs_of_each_length_as_in_the_grammar_for_lark() 
 
 
 def test_text_is_one_repeated_character_of_the_class_in_the_grammar_for_lark() -> None:
-    [[chars], [first, rest]] = PROGRAMS.rules["TITLE"]
-    assert chars == first
+    [[chars], [rest, last]] = PROGRAMS.rules["TITLE"]
+    assert chars == last
     assert rest == Ref("TITLE")
     assert chars in [symbol for ways in AS_LARK.rules.values() for way in ways for symbol in way]
     assert GRAMMAR.side("utterance").rules["TITLE"] == PROGRAMS.rules["TITLE"]
