@@ -17,6 +17,7 @@ from fewparse.grammar.transfer import Free, Option, Part, joined
 
 MOST_READINGS = 20_000
 MOST_COMBINATIONS = 200_000
+AFFORDABLE = 50_000
 MOST_FAILURES = 2
 
 
@@ -135,7 +136,7 @@ class Readings:
     def _read(self, node: Node) -> bool:
         """Make the readings of a node; whether that changed any."""
         if self._most is not None:
-            affordable = max(1, MOST_COMBINATIONS // max(1, self._inside.forest.steps))
+            affordable = max(1, AFFORDABLE // max(1, self._inside.forest.steps))
             self._most_now = self._most if node is self._inside.forest.root else min(self._most, affordable)
         known = {context: self._readings.get((node, context), {}) for context in self._slack[node]}
         made = {context: dict(readings) for context, readings in known.items()}
