@@ -21,6 +21,11 @@ class Example:
     canonical: str | None = None
     context: str = ""
 
+    @property
+    def said(self) -> tuple[str, str, str]:
+        """What makes two examples the same, whether or not their canonical utterance has been made."""
+        return self.utterance, self.program, self.context
+
     def output(self, target: Target) -> str:
         """What a model should say for this utterance."""
         return self.program if target == "program" else self.canonical or ""

@@ -61,7 +61,8 @@ class Parser:
             found = decode(self.model, prompt, constraint, self._settings, usage, tee(trace.append, emit))
         candidates = self._candidates(utterance, found, constraint)[: self.options.n_best]
         best = candidates[0] if candidates else None
-        available = sum(example not in without for example in self.domain.examples)
+        hidden = {example.said for example in without}
+        available = sum(example.said not in hidden for example in self.domain.examples)
         answer, answer_error = self._answer(best.program if best else None)
         return Parse(
             utterance=utterance,
@@ -104,7 +105,8 @@ class Parser:
         pool = self.domain.examples
         wanted = self.options.examples
         ranked = self._retriever.rank(utterance, usage or Usage()) if wanted else []
-        best_first = [pool[i] for i in ranked if pool[i] not in without][:wanted]
+        hidden = {example.said for example in without}
+        best_first = [pool[i] for i in ranked if pool[i].said not in hidden][:wanted]
         room = self.model.context_length - self._settings.limit
 
         def render(examples: Sequence[Example]) -> Prompt:

@@ -99,6 +99,15 @@ def test_a_parse_says_the_canonical_utterance_and_its_program(make: Make, model:
     assert parse.program == make().program_of(parse.output, "canonical")
 
 
+def test_an_example_is_kept_out_of_the_prompt_also_when_its_canonical_utterance_was_made(
+    make: Make, model: EmbeddedModel
+) -> None:
+    domain = make()
+    examples, _ = Parser.from_domain(domain, model).prompt("lamp please", without=domain.examples[:1])
+    assert [example.utterance for example in examples if example.utterance == "lamp please"] == []
+    assert len(examples) == len(domain.examples) - 1
+
+
 def test_a_plain_grammar_has_no_canonical_utterances(make: Make, tmp_path: Path) -> None:
     domain = make('dialect = "lark"', "program", grammar='start: "(on lamp)"\n')
     assert domain.translator is None
