@@ -73,8 +73,9 @@ def test_an_ambiguous_utterance_means_what_the_examples_make_likely(make: Make) 
     assert make('scorer = "shortest"').program_of("play the music", "canonical") == "(on radio)"
 
 
-def test_what_is_not_derived_means_nothing(make: Make) -> None:
-    assert make().program_of("play the tuba", "canonical") is None
+@pytest.mark.parametrize("said", ["play the tuba", 'say "' + "a" * 3_000 + '"'], ids=["unknown", "too long"])
+def test_what_is_not_derived_or_too_long_means_nothing(make: Make, said: str) -> None:
+    assert make().program_of(said, "canonical") is None
 
 
 def test_each_target_is_constrained_by_its_side(make: Make) -> None:

@@ -144,9 +144,7 @@ class Check:
                 message = f'"{canonical}" comes back as {back}, not as {example.program}'
                 yield Finding("error", "round trip", message, placed.place)
             elif back is not None and canonical != translation.best:
-                message = (
-                    f'"{canonical}" comes back as "{translation.best}", the shortest for its program'
-                )
+                message = f'"{canonical}" comes back as "{translation.best}", the shortest for its program'
                 yield Finding("warning", "round trip", message, placed.place)
             if canonical == translation.best and canonical != example.canonical:
                 forest = self._parsers["canonical"].parse(canonical)

@@ -18,7 +18,7 @@ from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.examples import PAIR, read_examples
 from fewparse.domains.schema import DomainTable, read_domain_table
-from fewparse.errors import DomainError, ExecutionError, UnknownName, UsageError
+from fewparse.errors import DomainError, ExecutionError, LimitExceeded, UnknownName, UsageError
 from fewparse.example import Example, Target
 from fewparse.grammar.induce import induce
 from fewparse.grammar.loading import open_grammar
@@ -136,16 +136,23 @@ class Domain:
         return self.table.constraint.kind in ("grammar", "induced") and bool(self.table.constraint.copy_rules)
 
     def program_of(self, output: str, target: Target) -> str | None:
-        """The program that an output stands for; None where it stands for none."""
+        """The program that an output stands for; None where it stands for none, or is too long to find out."""
         if target == "program":
             return output
         if not self.table.constraint.synchronous or self.translator is None:
             return self._programs.get(output)
-        translation = self.translator.to_program(output, wanted=2)
+        try:
+            return self._meaning(output, self.translator)
+        except LimitExceeded:
+            return None
+
+    def _meaning(self, canonical: str, translator: Translator) -> str | None:
+        """The best program; what the examples make likely is only learned where there is a choice."""
+        translation = translator.to_program(canonical, wanted=2)
         certain = translation.complete and len(translation.readings) < 2
         if certain or self.table.constraint.scorer == "shortest" or self._learned_translator is None:
             return translation.best
-        return self._learned_translator.to_program(output).best
+        return self._learned_translator.to_program(canonical).best
 
     @cached_property
     def _programs(self) -> dict[str, str]:
