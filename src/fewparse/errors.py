@@ -86,12 +86,18 @@ class SourceError(FewparseError):
             lines = source.split("\n")
             text = lines[line - 1] if 0 < line <= len(lines) else ""
             if column is not None:
-                start = max(0, column - 60)
-                shown += f"\n    {text[start : column + 40]}\n    {' ' * (column - 1 - start)}^"
+                shown += f"\n{caret(text, column - 1)}"
             else:
                 shown += f"\n    {text[:100]}"
         super().__init__(shown, hint)
         self.path, self.line, self.column = path, line, column
+
+
+def caret(text: str, at: int) -> str:
+    """A line of text, as much as is worth showing, with a mark below one of its characters."""
+    start = max(0, at - 59)
+    shown = text[start : at + 41].replace("\n", " ")
+    return f"    {shown}\n    {' ' * (at - start)}^"
 
 
 class DomainError(SourceError):

@@ -8,17 +8,16 @@ import typer
 
 from fewparse.cli import grammar_report
 from fewparse.cli.console import FAILED, input_lines
-from fewparse.cli.grammar_source import Chosen, choose, read_programs
-from fewparse.errors import FewparseError, UsageError
+from fewparse.cli.grammar_source import Chosen, GivenDialect, Place, choose, read_programs
+from fewparse.errors import FewparseError, UsageError, caret
 from fewparse.grammar.branches import Branch, of_reading, of_tree
 from fewparse.grammar.chart import Refusal
 from fewparse.grammar.export import to_gbnf, to_lark
-from fewparse.grammar.findings import caret
 from fewparse.grammar.forest import ForestParser
-from fewparse.grammar.loading import Dialect
 from fewparse.grammar.pictures import tree_svg, tree_text
 from fewparse.grammar.sampling import render as render_pairs
 from fewparse.grammar.sampling import render_side
+from fewparse.grammar.scorers import ScorerName
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
 from fewparse.grammar.translate import Translation, Translator
 
@@ -26,10 +25,6 @@ app = typer.Typer(help="Look at a grammar, translate with it, make or export one
 app.command("check")(grammar_report.check)
 app.command("stats")(grammar_report.stats)
 app.command("induce")(grammar_report.induce_grammar)
-
-Place = Annotated[str, typer.Argument(metavar="GRAMMAR", help="A domain's name, or a grammar folder or file.")]
-GivenDialect = Annotated[Dialect | None, typer.Option(help="Of a file whose suffix does not say it.")]
-ScorerName = Literal["shortest", "learned"]
 
 
 @app.command()
@@ -78,16 +73,16 @@ def as_json(line: str | None, translation: Translation | None, error: str | None
 
 def make_translator(chosen: Chosen, scorer: ScorerName | None = None, learn: str | None = None) -> Translator:
     """A translator whose scorer has learned from the programs named, or from the domain's own."""
-    translator = Translator(chosen.paired())
-    if learn is not None:
-        programs = read_programs(learn)
-    elif chosen.domain is not None:
-        programs = [example.program for example in chosen.domain.examples]
-    else:
-        programs = []
-    if scorer == "learned" and not programs:
+    paired = chosen.paired()
+    if scorer == "shortest":
+        return Translator(paired)
+    if learn is not None and (programs := read_programs(learn)):
+        return Translator(paired).learn(programs)
+    if learn is None and chosen.domain is not None:
+        return chosen.domain.scored_translator(scorer) or Translator(paired)
+    if scorer == "learned":
         raise UsageError("there are no programs to learn from", "Name some with --learn.")
-    return translator.learn(programs) if programs and scorer != "shortest" else translator
+    return Translator(paired)
 
 
 @app.command()

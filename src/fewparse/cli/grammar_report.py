@@ -9,18 +9,15 @@ import typer
 
 from fewparse.cli.check import show_findings
 from fewparse.cli.console import FAILED, err, input_lines, out
-from fewparse.cli.grammar_source import choose, read_programs
+from fewparse.cli.grammar_source import GivenDialect, Place, choose, read_programs
 from fewparse.errors import FewparseError
 from fewparse.grammar.export import to_lark
 from fewparse.grammar.findings import grammar_findings
 from fewparse.grammar.forest import ForestParser
 from fewparse.grammar.induce import Merge, coverage, induce
-from fewparse.grammar.loading import Dialect
 from fewparse.grammar.statistics import Ambiguity, Statistics, ambiguity, statistics
 from fewparse.grammar.synchronous import Side
 
-Place = Annotated[str, typer.Argument(metavar="GRAMMAR", help="A domain's name, or a grammar folder or file.")]
-GivenDialect = Annotated[Dialect | None, typer.Option(help="Of a file whose suffix does not say it.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 MISSED = 5
 

@@ -3,6 +3,9 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from fewparse.domains.domain import Domain, bundled_domains, load_domain
 from fewparse.domains.examples import numbered_examples
@@ -11,6 +14,9 @@ from fewparse.grammar.loading import Dialect, open_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
 from fewparse.text_file import read_text
+
+Place = Annotated[str, typer.Argument(metavar="GRAMMAR", help="A domain's name, or a grammar folder or file.")]
+GivenDialect = Annotated[Dialect | None, typer.Option(help="Of a file whose suffix does not say it.")]
 
 
 @dataclass(frozen=True)

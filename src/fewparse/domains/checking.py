@@ -11,10 +11,10 @@ from fewparse.constrain.cfg import spell
 from fewparse.constrain.copying import can_be_copied
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
-from fewparse.errors import ExecutionError
+from fewparse.errors import ExecutionError, caret
 from fewparse.example import Example, Target
 from fewparse.grammar.chart import Refusal
-from fewparse.grammar.findings import Finding, Level, caret, grammar_findings
+from fewparse.grammar.findings import Finding, Level, grammar_findings
 from fewparse.grammar.forest import ForestParser
 from fewparse.grammar.rules import Grammar, Text
 from fewparse.vocabulary import Vocabulary
@@ -100,7 +100,13 @@ class Check:
 
     @cached_property
     def _parsers(self) -> dict[Target, ForestParser]:
-        return {target: ForestParser(self._domain.side(target)) for target in self._targets}
+        translator = self._domain.translator
+        if translator is None:
+            return {"program": ForestParser(self._domain.grammar)}
+        return {
+            "program": translator.direction("program").parser,
+            "canonical": translator.direction("utterance").parser,
+        }
 
     def _check_example(self, placed: Placed) -> Iterator[Finding]:
         example = placed.example

@@ -23,6 +23,7 @@ from fewparse.example import Example, Target
 from fewparse.grammar.induce import induce
 from fewparse.grammar.loading import open_grammar
 from fewparse.grammar.rules import Grammar
+from fewparse.grammar.scorers import ScorerName
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translate import Translator
 from fewparse.prompt import Template, bundled_template, read_template
@@ -84,6 +85,11 @@ class Domain:
     @cached_property
     def _learned_translator(self) -> Translator | None:
         return self.translator and self.translator.learn(example.program for example in self.examples)
+
+    def scored_translator(self, scorer: ScorerName | None = None) -> Translator | None:
+        """The translator with a scorer; if none is named, the one that the domain has chosen."""
+        learned = (scorer or self.table.constraint.scorer) == "learned"
+        return self._learned_translator if learned else self.translator
 
     def for_target(self, target: Target) -> "Domain":
         """The domain with all that its examples need for a target: canonical utterances are made where missing."""
@@ -150,9 +156,8 @@ class Domain:
         """The best program; what the examples make likely is only learned where there is a choice."""
         translation = translator.to_program(canonical, wanted=2)
         certain = translation.complete and len(translation.readings) < 2
-        if certain or self.table.constraint.scorer == "shortest" or self._learned_translator is None:
-            return translation.best
-        return self._learned_translator.to_program(canonical).best
+        scored = None if certain else self.scored_translator()
+        return translation.best if scored is None else scored.to_program(canonical).best
 
     @cached_property
     def _programs(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
 from fewparse.grammar.induce import Merge
 from fewparse.grammar.loading import Dialect
+from fewparse.grammar.scorers import ScorerName
 from fewparse.retrieve.arrange import Order
 from fewparse.search.settings import MAX_WIDTH, Decoder
 from fewparse.text_file import read_text
@@ -44,7 +45,7 @@ class ConstraintTable(Table):
     grammar: str = "grammar.lark"
     dialect: Dialect | None = None
     merge: Merge = "typed"
-    scorer: Literal["learned", "shortest"] = "learned"
+    scorer: ScorerName = "learned"
     start: str = "start"
     copy_rules: Annotated[Names, Field(alias="copy")] = ()
 

@@ -67,7 +67,7 @@ def usable(grammar: Grammar) -> Grammar:
 def without_surrogates(symbol: Symbol) -> Symbol:
     """A symbol of real characters; a text with others becomes a class of none, which derives nothing."""
     if isinstance(symbol, Chars):
-        return symbol.negated().negated()
+        return symbol.without_surrogates()
     if isinstance(symbol, Text) and any(char in SURROGATES for char in symbol.text):
         return Chars(())
     return symbol

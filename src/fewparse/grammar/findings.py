@@ -51,10 +51,3 @@ def side_findings(side: str, found: SideStatistics) -> Iterator[Finding]:
     for circle in found.cycles[:LISTED]:
         message = f"{side}: {' -> '.join((*circle, circle[0]))}: a text of these has derivations without end"
         yield Finding("warning", "cycle", message)
-
-
-def caret(text: str, at: int) -> str:
-    """A text with a mark below one of its characters."""
-    start = max(0, at - 60)
-    line = text[start : at + 40].replace("\n", " ")
-    return f"    {line}\n    {' ' * (at - start)}^"

@@ -39,6 +39,10 @@ class Chars:
             free.append((start, LAST_CODE_POINT))
         return Chars(tuple(free))
 
+    def without_surrogates(self) -> "Chars":
+        """The same set of characters; surrogates are none."""
+        return self.negated().negated()
+
     def __contains__(self, char: str) -> bool:
         return any(low <= ord(char) <= high for low, high in self.ranges)
 
@@ -103,17 +107,22 @@ class Trimmed(NamedTuple):
 def trim(grammar: Grammar) -> Trimmed:
     """Drop what derives no string, then what the start never reaches: either would be a dead end."""
     productive = deriving_names(grammar)
-    kept = {
-        name: tuple(p for p in productions if all(derives(s, productive) for s in p))
-        for name, productions in grammar.rules.items()
-        if name in productive
-    }
+    kept = productive_rules(grammar, productive)
     reachable = reachable_names(kept, grammar.start)
     return Trimmed(
         replace(grammar, rules={name: rules for name, rules in kept.items() if name in reachable}),
         tuple(sorted(undefined(grammar) | set(grammar.rules) - productive)),
         tuple(sorted(set(kept) - reachable)),
     )
+
+
+def productive_rules(grammar: Grammar, productive: set[str]) -> dict[str, tuple[Production, ...]]:
+    """The rules without what derives no string."""
+    return {
+        name: tuple(p for p in productions if all(derives(s, productive) for s in p))
+        for name, productions in grammar.rules.items()
+        if name in productive
+    }
 
 
 def derives(symbol: Symbol, productive: set[str]) -> bool:

@@ -246,7 +246,7 @@ class Sampler:
     def _character(self, chars: Chars, rng: random.Random) -> str:
         """A printable one where there is one."""
         if chars not in self._characters:
-            self._characters[chars] = ShortStrings.of_class(chars) or real(chars)
+            self._characters[chars] = ShortStrings.of_class(chars) or chars.without_surrogates()
         known = self._characters[chars]
         if isinstance(known, tuple):
             return known[rng.randrange(len(known))]
@@ -256,11 +256,6 @@ class Sampler:
                 return chr(low + index)
             index -= high - low + 1
         raise AssertionError("the index is within the ranges")
-
-
-def real(chars: Chars) -> Chars:
-    """A class without surrogates, which are no characters."""
-    return chars.negated().negated()
 
 
 Name = TypeVar("Name", bound=Hashable)
@@ -305,7 +300,7 @@ def least_depth(grammar: Grammar | SynchronousGrammar) -> int | None:
 
 def is_possible(symbol: Symbol | Key) -> bool:
     """Whether a symbol can be anything as far as itself says."""
-    return not isinstance(symbol, Chars) or bool(symbol.ranges and real(symbol).ranges)
+    return not isinstance(symbol, Chars) or bool(symbol.ranges and symbol.without_surrogates().ranges)
 
 
 def height_of(expansion: Expansion, heights: Mapping[Key, int]) -> int | None:

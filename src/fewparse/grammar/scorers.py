@@ -3,12 +3,14 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from fewparse.grammar.synchronous import SynchronousGrammar
 
 Context = tuple[int, int] | None
 """The rule around a node and the symbol of its program side that the node is; None at the root."""
+
+ScorerName = Literal["shortest", "learned"]
 
 Use = tuple[int, Context]
 """A rule and where it was used."""

@@ -31,11 +31,11 @@ SECONDS = 1.0
 def single_char(pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars:
     """The characters that a pattern matches; `fail(message, offset)` reports a mistake and does not return."""
     if PLAIN_CHARACTER.fullmatch(pattern):
-        return without_surrogates(Chars.of([(ord(pattern), ord(pattern))]))
+        return Chars.of([(ord(pattern), ord(pattern))]).without_surrogates()
     if PLAIN_CLASS.fullmatch(pattern):
         read = RegexReader(pattern, False, fail).read()
         assert isinstance(read, Chars)
-        return without_surrogates(read)
+        return read.without_surrogates()
     if len(pattern) > LONGEST_PATTERN:
         message = f"a regular expression for one character has {len(pattern):,} characters"
         raise LimitExceeded(
@@ -61,11 +61,6 @@ def refuse_costly(pattern: str, fail: Callable[[str, int], NoReturn]) -> None:
         fail("the counts of the regular expression are too large", pattern.index("{"))
     if call := RECURSION.search(pattern):
         fail("a regular expression that calls its own parts is not understood", call.start())
-
-
-def without_surrogates(chars: Chars) -> Chars:
-    """The same set; surrogates are no characters."""
-    return chars.negated().negated()
 
 
 @lru_cache(maxsize=1_000)

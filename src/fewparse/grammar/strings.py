@@ -4,7 +4,16 @@ import heapq
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, derives, deriving_names, reachable_names
+from fewparse.grammar.rules import (
+    Chars,
+    Grammar,
+    Production,
+    Ref,
+    Text,
+    deriving_names,
+    productive_rules,
+    reachable_names,
+)
 
 PRINTABLE = tuple(map(chr, range(32, 127)))
 MOST_STRINGS = 60
@@ -20,12 +29,7 @@ class ShortStrings:
     @cached_property
     def _rules(self) -> dict[str, tuple[Production, ...]]:
         """The rules without what derives nothing."""
-        productive = deriving_names(self._grammar)
-        return {
-            name: tuple(p for p in productions if all(derives(s, productive) for s in p))
-            for name, productions in self._grammar.rules.items()
-            if name in productive
-        }
+        return productive_rules(self._grammar, deriving_names(self._grammar))
 
     def of(self, name: str) -> tuple[str, ...]:
         """The shortest strings of a name; none where it derives none."""

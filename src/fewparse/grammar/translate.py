@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 
+from fewparse.errors import LimitExceeded
 from fewparse.grammar.chart import Refusal
 from fewparse.grammar.forest import ForestParser
 from fewparse.grammar.inside import Inside
@@ -84,7 +85,7 @@ class Translator:
         return self.direction("program").translate(program, Shortest(), wanted)
 
     def learn(self, programs: Iterable[str]) -> "Translator":
-        """A translator whose scorer has seen these programs; those that are not derived teach nothing."""
+        """A translator whose scorer has seen these programs; those that cannot be parsed teach nothing."""
         learned = copy(self)
         learned.scorer = Learned(self.grammar, self._uses(programs))
         return learned
@@ -92,7 +93,10 @@ class Translator:
     def _uses(self, programs: Iterable[str]) -> Iterator[Use]:
         """The rules of each program's smallest derivation, with their places."""
         for program in programs:
-            translation = self.direction("program").translate(program, FewestRules(), 1)
+            try:
+                translation = self.direction("program").translate(program, FewestRules(), 1)
+            except LimitExceeded:
+                continue
             stack: list[tuple[Reading | str, tuple[int, int] | None]] = [(r, None) for r in translation.readings]
             while stack:
                 reading, context = stack.pop()
