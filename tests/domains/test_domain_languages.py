@@ -9,6 +9,7 @@ import pytest
 from fewparse import Parser, load_domain
 from fewparse.domains.domain import Domain
 from fewparse.errors import DomainError, FewparseError, GrammarError, UsageError
+from fewparse.grammar.scorers import ScorerName
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES
 
@@ -134,3 +135,17 @@ def test_a_mistake_in_the_grammar_is_shown_where_it_is(make: Make) -> None:
 def test_examples_that_are_no_programs_cannot_induce(make: Make) -> None:
     with pytest.raises(FewparseError, match=r"\(on"):
         make('kind = "induced"', "program", {"utterance": "x", "program": "(on"}).check()
+
+
+def test_the_translator_of_a_domain_has_the_scorer_that_it_chose_or_the_one_named(make: Make) -> None:
+    def meant(domain: Domain, scorer: ScorerName | None = None) -> str | None:
+        translator = domain.scored_translator(scorer)
+        return translator and translator.to_program("play the music").best
+
+    assert meant(make()) == meant(make('scorer = "shortest"'), "learned") == "(on gramophone)"
+    assert meant(make('scorer = "shortest"')) == meant(make(), "shortest") == "(on radio)"
+
+
+def test_an_example_that_is_too_long_to_parse_teaches_nothing(make: Make) -> None:
+    long = {"utterance": "long", "program": '(say "' + "a" * 3_000 + '")'}
+    assert make("", "canonical", long).program_of("play the music", "canonical") == "(on gramophone)"
