@@ -140,7 +140,7 @@ def test_examples_that_are_no_programs_cannot_induce(make: Make) -> None:
 def test_the_translator_of_a_domain_has_the_scorer_that_it_chose_or_the_one_named(make: Make) -> None:
     def meant(domain: Domain, scorer: ScorerName | None = None) -> str | None:
         translator = domain.scored_translator(scorer)
-        return translator and translator.to_program("play the music").best
+        return translator.to_program("play the music").best if translator else None
 
     assert meant(make()) == meant(make('scorer = "shortest"'), "learned") == "(on gramophone)"
     assert meant(make('scorer = "shortest"')) == meant(make(), "shortest") == "(on radio)"
