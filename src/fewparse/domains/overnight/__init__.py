@@ -1,0 +1,1 @@
+"""The language and the worlds of the eight Overnight domains."""
