@@ -9,8 +9,7 @@ import sys
 from dataclasses import replace
 
 from fewparse import load_domain, open_model
-from fewparse.retrieve.retriever import open_retriever
-from measure import Outcome, compare, nearest, write
+from measure import compare
 
 BASE: dict[str, object] = {
     "target": "program",
@@ -43,19 +42,10 @@ CHANGES: list[dict[str, object]] = [
 def main(limit: int) -> None:
     """One row a change."""
     whole = load_domain("calendar")
-    model = open_model()
     held_out = random.Random(11).sample(whole.examples, limit)
     domain = replace(whole, examples=tuple(e for e in whole.examples if e not in held_out))
-    baselines = []
-    for name in ("embedding", "bm25"):
-        retriever = open_retriever(name, [e.utterance for e in domain.examples], model, 0, domain.fold)
-        baselines.append(nearest(f"no model: nearest training utterance, {name}", domain, held_out, retriever))
     settings = {describe(change): BASE | change for change in CHANGES}
-
-    def report(outcomes: list[Outcome]) -> None:
-        write("calendar-settings", [outcome.row() for outcome in [*baselines, *outcomes]])
-
-    compare(domain, model, held_out, settings, report)
+    compare("calendar-settings", domain, open_model(), held_out, settings)
 
 
 def describe(change: dict[str, object]) -> str:

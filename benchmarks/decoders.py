@@ -9,8 +9,8 @@ import math
 import sys
 
 from fewparse import load_domain, open_model
-from fewparse.retrieve.retriever import open_retriever
-from measure import RESULTS, Outcome, compare, nearest, write
+from fewparse.evaluate.run import Outcome
+from measure import RESULTS, compare
 
 PLAIN = {"free_back_off": False, "free_branching": False, "forced_spans": False, "margin": math.inf}
 SPECULATIVE = {"decoder": "speculative", "temperature": 0.5}
@@ -44,26 +44,16 @@ SETTINGS: dict[str, dict[str, object]] = {
 def main(limit: int) -> None:
     """One row a setting, and the agreement of W=1 T=0 with greedy."""
     domain = load_domain("calendar")
-    model = open_model()
     items = domain.test_examples[:limit]
-    baselines = []
-    for name in ("embedding", "bm25"):
-        retriever = open_retriever(name, [e.utterance for e in domain.examples], model, 0, domain.fold)
-        baselines.append(nearest(f"no model: nearest training utterance, {name}", domain, items, retriever))
-
-    def report(outcomes: list[Outcome]) -> None:
-        write("decoders", [outcome.row() for outcome in [*baselines, *outcomes]])
-        print(len(outcomes[0].answers), end=" ", flush=True)
-
-    settings = {name: {**setting, "target": "program", "n_best": 100} for name, setting in SETTINGS.items()}
-    by_name = {outcome.name: outcome for outcome in compare(domain, model, items, settings, report)}
+    settings = {name: {**setting, "target": "program"} for name, setting in SETTINGS.items()}
+    by_name = compare("decoders", domain, open_model(), items, settings)
     write_agreement(by_name["greedy"], by_name["speculative W=1 T=0"])
     write_items([item.program for item in items], by_name)
 
 
 def write_agreement(greedy: Outcome, speculative: Outcome) -> None:
     """Where speculative decoding of one sample at temperature 0 differs from constrained greedy decoding."""
-    pairs = list(zip(greedy.outputs, speculative.outputs, strict=True))
+    pairs = list(zip(first_outputs(greedy), first_outputs(speculative), strict=True))
     different = [{"greedy": a, "speculative": b} for a, b in pairs if a != b]
     agreement = {"items": len(pairs), "same": len(pairs) - len(different), "different": different}
     (RESULTS / "agreement.json").write_text(json.dumps(agreement, indent=1) + "\n")
@@ -71,11 +61,18 @@ def write_agreement(greedy: Outcome, speculative: Outcome) -> None:
 
 def write_items(gold: list[str], outcomes: dict[str, Outcome]) -> None:
     """What each setting said for each item, to compare settings item by item."""
+    said = {name: first_outputs(outcome) for name, outcome in outcomes.items()}
+    right = {name: [r.right_within(1) for r in outcome.records] for name, outcome in outcomes.items()}
     rows = [
-        {"gold": program, "outputs": {name: [o.outputs[i], o.answers[i]] for name, o in outcomes.items()}}
+        {"gold": program, "outputs": {name: [said[name][i], right[name][i]] for name in outcomes}}
         for i, program in enumerate(gold)
     ]
     (RESULTS / "decoders-items.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def first_outputs(outcome: Outcome) -> list[str | None]:
+    """What a setting said for each item."""
+    return [record.outputs[0] if record.outputs else None for record in outcome.records]
 
 
 if __name__ == "__main__":

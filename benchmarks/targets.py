@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 
 from fewparse import load_domain, open_model
-from measure import Outcome, compare, write
+from measure import compare
 
 DECODERS: dict[str, dict[str, object]] = {
     "greedy": {"decoder": "greedy"},
@@ -32,15 +32,11 @@ def main(part: str) -> None:
         domain = replace(domain, examples=tuple(e for e in domain.examples if e.program not in programs))
         items = tuple(sample)
     settings = {
-        f"{target}, {name}": {**decoder, "target": target, "n_best": 100}
+        f"{target}, {name}": {**decoder, "target": target}
         for target in TARGETS
         for name, decoder in DECODERS.items()
     }
-
-    def report(outcomes: list[Outcome]) -> None:
-        write(f"targets-{part}", [outcome.row() for outcome in outcomes])
-
-    compare(domain, open_model(), items, settings, report)
+    compare(f"targets-{part}", domain, open_model(), items, settings)
 
 
 if __name__ == "__main__":

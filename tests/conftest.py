@@ -1,10 +1,12 @@
 """What all tests share: the real embedded model, loaded once."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fewparse.data import overnight
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.weights import pull
 
@@ -24,3 +26,14 @@ def model() -> Iterator[EmbeddedModel]:
     opened = EmbeddedModel(pull())
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def overnight_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with all of Overnight, imported from the copy beside the project."""
+    source = Path(__file__).parents[2] / "shared" / "data" / "overnight"
+    if not source.is_dir():
+        pytest.skip("the Overnight dataset is not beside this project")
+    folder = tmp_path_factory.mktemp("data")
+    overnight.import_from(source, folder)
+    return folder

@@ -52,7 +52,9 @@ def at_import_time(node: ast.AST) -> Iterator[ast.AST]:
         ("constrain", {"lm", "search", "domains", "retrieve", "prompt", "parser", "cli"}),
         ("search", {"grammar", "domains", "retrieve", "parser", "cli"}),
         ("retrieve", {"constrain", "search", "domains", "parser", "cli"}),
-        ("domains", {"parser", "cli"}),
+        ("domains", {"parser", "evaluate", "cli"}),
+        ("data", {"lm", "constrain", "search", "domains", "retrieve", "parser", "evaluate", "cli"}),
+        ("evaluate", {"constrain", "grammar", "data", "cli"}),
     ],
 )
 def test_a_room_does_not_know_these(room: str, strangers: set[str]) -> None:

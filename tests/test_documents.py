@@ -97,13 +97,18 @@ def test_the_check_of_commands_refuses_what_is_not_one(arguments: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
-def test_the_commands_of_a_document_work_one_after_the_other(document: Path, tmp_path: Path) -> None:
+def test_the_commands_of_a_document_work_one_after_the_other(
+    document: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    environment = {**os.environ, "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
+    if any("overnight" in body for language, body in blocks(document) if language == "console"):
+        environment["FEWPARSE_DATA"] = str(request.getfixturevalue("overnight_data"))
     for language, body in blocks(document):
         if language == "console":
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", body],
                 cwd=tmp_path,
-                env={**os.environ, "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"},
+                env=environment,
                 capture_output=True,
                 text=True,
             )

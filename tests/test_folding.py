@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.domains.domain import load_domain
+from fewparse.domains.loading import load_domain
 from fewparse.grammar.ebnf import read_grammar
 from fewparse.lm.usage import Usage
 from fewparse.retrieve.folding import Folded, folding, word_kinds

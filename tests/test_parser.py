@@ -214,7 +214,7 @@ def test_an_executor_that_raises_leaves_an_answer_error_and_a_parse(
 
 
 def test_a_canonical_output_is_translated_to_its_program(make_domain: MakeDomain, model: EmbeddedModel) -> None:
-    parser = Parser.from_domain(make_domain("canonical", "canonical", "strings"), model, decoder="beam")
+    parser = Parser.from_domain(make_domain("canonical", "canonical", "trie"), model, decoder="beam")
     parse = parser.parse("is the fan on?")
     programs = {canonical: program for _, program, canonical in EXAMPLES}
     assert parse.target == "canonical"
@@ -262,7 +262,7 @@ def test_an_option_that_makes_no_sense_is_refused_at_once(
 
 
 def test_a_canonical_target_needs_canonical_utterances(tmp_path: Path, model: EmbeddedModel) -> None:
-    (tmp_path / "domain.toml").write_text('name = "bare"\n[constraint]\nkind = "strings"\n')
+    (tmp_path / "domain.toml").write_text('name = "bare"\n[constraint]\nkind = "trie"\n')
     (tmp_path / "examples.jsonl").write_text('{"utterance": "lamp on", "program": "(set lamp on)"}')
     with pytest.raises(UsageError, match="no canonical utterances"):
         Parser.from_domain(tmp_path, model, target="canonical")

@@ -1,6 +1,7 @@
 """fewparse turns a handful of examples and a grammar into a semantic parser."""
 
-from fewparse.domains.domain import Domain, load_domain
+from fewparse.domains.domain import Domain
+from fewparse.domains.loading import load_domain
 from fewparse.errors import FewparseError
 from fewparse.example import Candidate, Example, Parse
 from fewparse.lm.model import LanguageModel

@@ -4,8 +4,12 @@ FewparseError
  ├─ UsageError            an unknown name or an option that makes no sense
  │   └─ UnknownName       ... with the nearest known names
  ├─ SourceError           a mistake in a file that a user wrote: file, line, caret, what was expected
+ │   ├─ DataError         ... in the files of a dataset
  │   ├─ DomainError       ... in a domain folder
- │   └─ GrammarError      ... in a grammar
+ │   ├─ GrammarError      ... in a grammar
+ │   └─ ResultsError      ... in the records of an evaluation
+ ├─ DataUnavailable       a dataset that is not there, cannot be fetched or cannot be kept
+ ├─ CorruptData           a server that sends another file than the published one
  ├─ ExecutionError        a program that the domain's executor refuses
  ├─ ConstraintError       a constraint that cannot be compiled or carried on
  │   ├─ LimitExceeded     too large, too slow to compile, or too many parser states
@@ -26,6 +30,7 @@ __all__ = [
     "ConstraintError",
     "ContextOverflow",
     "CorruptModel",
+    "DataUnavailable",
     "DeadEnd",
     "DomainError",
     "ExecutionError",
@@ -35,6 +40,7 @@ __all__ = [
     "LimitExceeded",
     "ModelError",
     "ModelUnavailable",
+    "ResultsError",
     "RuntimeMismatch",
     "SourceError",
     "UnknownName",
@@ -100,8 +106,20 @@ def caret(text: str, at: int) -> str:
     return f"    {shown}\n    {' ' * (at - start)}^"
 
 
+class DataError(SourceError):
+    """A file of a dataset that cannot be read."""
+
+
 class DomainError(SourceError):
     """A domain folder that cannot be read."""
+
+
+class DataUnavailable(FewparseError):
+    """A dataset that is not there, cannot be fetched or cannot be kept."""
+
+
+class CorruptData(FewparseError):
+    """A server that sends another file than the published one."""
 
 
 class ExecutionError(FewparseError):
@@ -110,6 +128,10 @@ class ExecutionError(FewparseError):
 
 class GrammarError(SourceError):
     """A grammar that cannot be read."""
+
+
+class ResultsError(SourceError):
+    """A file of results that an evaluation cannot carry on."""
 
 
 class ConstraintError(FewparseError):

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from fewparse.errors import UsageError
 from fewparse.lm.usage import Usage
@@ -10,6 +10,7 @@ from fewparse.prompt import Prompt
 from fewparse.search.events import Event
 
 Target = Literal["program", "canonical"]
+TARGETS: tuple[Target, ...] = get_args(Target)
 
 
 @dataclass(frozen=True)

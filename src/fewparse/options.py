@@ -3,9 +3,9 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from fewparse.domains.domain import TEMPLATES, Domain
+from fewparse.domains.domain import Domain
 from fewparse.errors import UnknownName, UsageError
-from fewparse.example import Target
+from fewparse.example import TARGETS, Target
 from fewparse.retrieve.arrange import ORDERS, Order
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.settings import Decoder, Settings
@@ -23,6 +23,7 @@ class Options:
     fold: bool
     constrained: bool
     rerank: float
+    vote: bool
     n_best: int
     search: Settings
 
@@ -39,15 +40,18 @@ class Options:
         }
         search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
         target = given.get("target", table.target)
+        if target not in TARGETS:
+            raise UnknownName("target", target, TARGETS)
         rest: dict[str, Any] = {
             "target": target,
-            "template": table.prompt.template or TEMPLATES.get(target),
+            "template": table.prompt.template_for(target),
             "examples": table.prompt.examples,
             "order": table.prompt.order,
             "retriever": table.prompt.retriever,
             "fold": True,
             "constrained": True,
             "rerank": table.search.rerank,
+            "vote": table.search.vote,
             "n_best": search["width"],
         }
         for name in given:
@@ -55,12 +59,17 @@ class Options:
                 raise UnknownName("option", name, [*rest, *SEARCH_OPTIONS])
         options = Options(**(rest | given), search=Settings(**search))
         options.check()
+        if options.vote and table.executor is None:
+            raise UsageError("a vote needs an executor, and the domain has none", "Leave --vote out.")
         return options
+
+    def describe(self) -> str:
+        """The way to decode, in a few words."""
+        width = {"beam": f" {self.search.width}", "speculative": f" W={self.search.width}", "greedy": ""}
+        return f"{self.search.decoder}{width[self.search.decoder]}{'' if self.constrained else ', unconstrained'}"
 
     def check(self) -> None:
         """Refuse what makes no sense before anything is loaded."""
-        if self.target not in ("program", "canonical"):
-            raise UnknownName("target", self.target, ["program", "canonical"])
         if self.order not in ORDERS:
             raise UnknownName("order", self.order, ORDERS)
         if self.retriever not in RETRIEVERS:

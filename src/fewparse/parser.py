@@ -11,7 +11,8 @@ from typing import Any
 
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.unconstrained import Unconstrained
-from fewparse.domains.domain import Domain, load_domain
+from fewparse.domains.domain import Domain
+from fewparse.domains.loading import load_domain
 from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.model import LanguageModel
@@ -26,6 +27,7 @@ from fewparse.search.decode import decode
 from fewparse.search.events import Event, Listener, ignore
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.vocabulary import BYTES
+from fewparse.vote import vote
 
 
 class Parser:
@@ -155,6 +157,8 @@ class Parser:
                 score += self.options.rerank * self._alignment.score(utterance, text)
             program = self.domain.program_of(text, self.options.target)
             candidates.append(Candidate(text, score, program, hypothesis.score))
+        if self.options.vote:
+            return vote(candidates, self.domain.execute)
         return tuple(sorted(candidates, key=lambda c: -c.score))
 
     @cached_property

@@ -28,7 +28,7 @@ def canonical(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A domain in which the model says canonical utterances that stand for programs."""
     folder = tmp_path_factory.mktemp("domains") / "canonical"
     folder.mkdir()
-    settings = 'name = "canonical"\ntarget = "canonical"\n[constraint]\nkind = "strings"\n'
+    settings = 'name = "canonical"\ntarget = "canonical"\n[constraint]\nkind = "trie"\n'
     (folder / "domain.toml").write_text(settings + SETTINGS)
     (folder / "examples.jsonl").write_text("".join(json.dumps(e) + "\n" for e in EXAMPLES))
     return folder

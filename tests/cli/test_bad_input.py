@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import HALL, Ended, fewparse, without_model
-from fewparse.domains.domain import bundled_domains
+from fewparse.domains.loading import bundled_domains
 from fewparse.lm.weights import weights_path
 
 TO_PARSE = ["parse", "starter", HALL]

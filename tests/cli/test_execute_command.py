@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Ended, fewparse, without_model
-from fewparse.domains.domain import bundled_domains
+from fewparse.domains.loading import bundled_domains
 
 ASK, NOTE = "(ask (radio kitchen))", '(note "x")'
 

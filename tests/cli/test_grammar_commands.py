@@ -9,7 +9,7 @@ import pytest
 from lark import Lark
 
 from cli.running import Ended, fewparse
-from fewparse.domains.domain import load_domain
+from fewparse.domains.loading import load_domain
 from fewparse.domains.scaffold import make_domain
 
 PROGRAM = "(list (meetings (with me Maria) (on next-week)))"

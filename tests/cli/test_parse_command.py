@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.running import HALL, QUICK, Ended, fewparse, started
-from fewparse.domains.domain import load_domain
+from fewparse.domains.loading import load_domain
 from fewparse.vocabulary import BYTES
 
 KEYS = {

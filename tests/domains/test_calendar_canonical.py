@@ -13,7 +13,7 @@ import pytest
 from lark import Lark, Token
 from lark.lexer import Lexer
 
-from fewparse.domains.domain import load_domain
+from fewparse.domains.loading import load_domain
 from fewparse.grammar.ebnf import read_grammar
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
 from fewparse.grammar.scfg import read_scfg_text

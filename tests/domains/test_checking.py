@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.domains.checking import Report, check_domain
-from fewparse.domains.domain import bundled_domains, load_domain
+from fewparse.domains.loading import bundled_domains, load_domain
 from fewparse.vocabulary import BYTES, Vocabulary
 
 SETTINGS = """
@@ -185,5 +185,5 @@ def test_useless_rules_are_warned_of(make: Make) -> None:
 
 
 def test_a_domain_without_a_grammar_is_checked_as_far_as_it_goes(make: Make) -> None:
-    folder = make(EXAMPLES[0], settings='name = "lamps"\n[constraint]\nkind = "strings"\n')
+    folder = make(EXAMPLES[0], settings='name = "lamps"\n[constraint]\nkind = "trie"\n')
     assert findings(folder) == [("warning", "duplicate", "examples.jsonl:1, examples.jsonl:4")]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fewparse.domains.domain import Domain, bundled_domains, load_domain
+from fewparse.domains.domain import Domain
+from fewparse.domains.loading import bundled_domains, load_domain
 from fewparse.domains.schema import SearchTable
 from fewparse.errors import DomainError, ExecutionError, FewparseError, GrammarError, UnknownName
 from fewparse.vocabulary import BYTES
@@ -204,7 +205,7 @@ def test_a_name_that_the_grammar_or_the_prompts_do_not_have_is_refused(
 
 
 def test_without_a_grammar_nothing_asks_for_its_file(edit: Edit) -> None:
-    folder = edit("domain.toml", 'kind = "grammar"', 'kind = "strings"')
+    folder = edit("domain.toml", 'kind = "grammar"', 'kind = "trie"')
     (folder / "grammar.lark").unlink()
     domain = load_domain(folder)
     domain.check()

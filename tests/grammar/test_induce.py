@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewparse.constrain.copying import repeated_chars
-from fewparse.domains.domain import load_domain
+from fewparse.domains.loading import load_domain
 from fewparse.errors import GrammarError, UsageError
 from fewparse.grammar.chart import ChartParser
 from fewparse.grammar.induce import Merge, coverage, induce

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from fewparse.cli import choices
 from fewparse.cli.console import FAILED, download_progress, out
 from fewparse.domains.checking import check_domain
-from fewparse.domains.domain import load_domain
+from fewparse.domains.loading import load_domain
 from fewparse.errors import ModelError
 from fewparse.grammar.findings import Finding, Level
 from fewparse.lm.opening import EMBEDDED, open_model
@@ -18,18 +19,19 @@ STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "d
 
 
 def check(
-    domain: Annotated[str, typer.Argument(help="A bundled domain's name, or the path of a domain folder.")],
+    domain: choices.Domain,
     as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
     model: Annotated[
         str, typer.Option(help="Whose tokens must be able to say everything: embedded | gguf:PATH | none")
     ] = EMBEDDED,
+    data: choices.Data = None,
 ) -> None:
     """Check a domain: its grammar against its examples, round trips, ambiguity, copies, leaks, tokens.
 
     The exit code is 1 if there is an error.
     """
-    loaded = load_domain(domain)
+    loaded = load_domain(domain, data)
     loaded.check()
     vocabulary, unknown = find_vocabulary(model)
     report = check_domain(loaded, vocabulary)

@@ -35,17 +35,17 @@ def input_lines() -> Iterator[tuple[int, str | UsageError]]:
 
 
 @contextmanager
-def download_progress() -> Iterator[Report]:
+def download_progress(what: str = "the model") -> Iterator[Report]:
     """A progress bar on standard error that appears only if something is fetched."""
+    labels = {"download": f"Fetching {what}", "unpack": f"Unpacking {what}"}
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=err, transient=True)
+    progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
     tasks: dict[str, TaskID] = {}
 
     def report(stage: str, done: int, total: int) -> None:
         progress.start()
         if stage not in tasks:
-            label = {"download": "Fetching the model", "unpack": "Unpacking the model"}[stage]
-            tasks[stage] = progress.add_task(label, total=total)
+            tasks[stage] = progress.add_task(labels[stage], total=total)
         progress.update(tasks[stage], completed=min(done, total))
 
     try:

@@ -5,18 +5,19 @@ from typing import Annotated
 
 import typer
 
+from fewparse.cli import choices
 from fewparse.cli.console import FAILED, input_lines
-from fewparse.domains.domain import load_domain
+from fewparse.domains.loading import find_domain
 from fewparse.domains.scaffold import make_domain
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import answer_text
 
 
 def execute(
-    domain: Annotated[str, typer.Argument(help="A bundled domain's name, or the path of a domain folder.")],
+    domain: choices.Domain,
 ) -> None:
     """Execute programs from standard input: one denotation a line, `error: ...` for one that fails."""
-    loaded = load_domain(domain)
+    loaded = find_domain(domain)
     if loaded.executor is None:
         raise UsageError(
             f"the domain {loaded.name} has no executor",

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from fewparse.domains.domain import Domain, bundled_domains, load_domain
+from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
+from fewparse.domains.loading import known_domains, load_domain
 from fewparse.errors import SourceError, UnknownName, UsageError
 from fewparse.grammar.loading import Dialect, open_grammar
 from fewparse.grammar.rules import Grammar
@@ -44,18 +45,18 @@ class Chosen:
 def choose(place: str, dialect: Dialect | None = None) -> Chosen:
     """A bundled domain's grammar by its name, or the grammar of a domain folder, a grammar folder or a file."""
     path = Path(place).expanduser()
-    if place in bundled_domains() or (path / "domain.toml").exists():
+    if place in known_domains() or (path / "domain.toml").exists():
         domain = load_domain(place)
         return Chosen(domain.language, domain)
     if not path.exists():
-        raise UnknownName("grammar", place, bundled_domains(), "Or give the path of a grammar file or folder.")
+        raise UnknownName("grammar", place, known_domains(), "Or give the path of a grammar file or folder.")
     return Chosen(open_grammar(path, dialect), None)
 
 
 def read_programs(place: str) -> list[str]:
     """A domain's programs, those of a .jsonl file, or the lines of any other file (- = standard input)."""
     path = Path(place).expanduser()
-    if place in bundled_domains() or (path / "domain.toml").exists():
+    if place in known_domains() or (path / "domain.toml").exists():
         return [example.program for example in load_domain(place).examples]
     if path.suffix == ".jsonl":
         return [example.program for _, example in numbered_examples(path, ("program",))]

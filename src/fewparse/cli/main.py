@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import fewparse
-from fewparse.cli import check, domain, grammar, models, parse
+from fewparse.cli import check, data, domain, evaluate, grammar, models, parse
 from fewparse.cli.console import INTERRUPTED, show_error
 from fewparse.errors import FewparseError
 
@@ -18,11 +18,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("parse")(parse.parse)
+app.command("eval")(evaluate.evaluation)
 app.command("check")(check.check)
 app.command("execute")(domain.execute)
 app.command("new")(domain.new)
 app.add_typer(grammar.app, name="grammar")
 app.add_typer(models.app, name="models")
+app.add_typer(data.app, name="data")
 
 
 def show_version(wanted: bool) -> None:

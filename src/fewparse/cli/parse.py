@@ -6,47 +6,48 @@ from typing import Annotated
 
 import typer
 
+from fewparse.cli import choices
 from fewparse.cli.console import FAILED, download_progress, err, input_lines, out, show_error
 from fewparse.cli.explain import explain
-from fewparse.domains.domain import Domain, load_domain
+from fewparse.domains.domain import Domain
+from fewparse.domains.loading import load_domain
 from fewparse.errors import FewparseError
 from fewparse.example import Parse, Target, answer_text, check_utterance
 from fewparse.grammar.rules import undefined
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.options import Options
 from fewparse.parser import Parser
-from fewparse.retrieve.arrange import ORDERS
-from fewparse.retrieve.retriever import RETRIEVERS
-from fewparse.search.settings import DECODERS
 
 
 def parse(
-    domain: Annotated[str, typer.Argument(help="A bundled domain's name, or the path of a domain folder.")],
+    domain: choices.Domain,
     utterance: Annotated[
         str | None, typer.Argument(help="What to parse; left out, every line of standard input.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     show: Annotated[bool, typer.Option("--explain", help="Show examples, prompt, rounds and cuts.")] = False,
     n_best: Annotated[int | None, typer.Option(help="How many candidates to show.", min=1)] = None,
-    decoder: Annotated[str | None, typer.Option(help=" | ".join(DECODERS))] = None,
-    width: Annotated[int | None, typer.Option(help="Beam size, or samples a hypothesis.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Of speculative samples.")] = None,
-    unconstrained: Annotated[bool, typer.Option(help="Let the model say anything.")] = False,
-    examples: Annotated[int | None, typer.Option(help="Examples in the prompt.", min=0)] = None,
-    retriever: Annotated[str | None, typer.Option(help=" | ".join(RETRIEVERS))] = None,
-    order: Annotated[str | None, typer.Option(help=" | ".join(ORDERS))] = None,
-    prompt: Annotated[str | None, typer.Option(help="A prompt template's name.")] = None,
-    target: Annotated[str | None, typer.Option(help="program | canonical")] = None,
-    rerank: Annotated[
-        float | None, typer.Option(help="Weight of the alignment with the utterance.", min=0)
-    ] = None,
-    model: Annotated[str, typer.Option(help="embedded | gguf:PATH")] = EMBEDDED,
-    seed: Annotated[int | None, typer.Option(help="For samples and shuffles.", min=0)] = None,
+    decoder: choices.Decoder = None,
+    width: choices.Width = None,
+    temperature: choices.Temperature = None,
+    unconstrained: choices.Unconstrained = False,
+    constraint: choices.Constraint = None,
+    examples: choices.Examples = None,
+    retriever: choices.Retriever = None,
+    order: choices.Order = None,
+    prompt: choices.Prompt = None,
+    target: choices.Target = None,
+    rerank: choices.Rerank = None,
+    vote: choices.Vote = None,
+    pool: choices.Pool = None,
+    data: choices.Data = None,
+    model: choices.Model = EMBEDDED,
+    seed: choices.Seed = None,
 ) -> None:
     """Parse one utterance, or every line of standard input, into a well-formed program."""
     if utterance is not None:
         check_utterance(utterance)
-    loaded = load_domain(domain)
+    loaded = load_domain(domain, data, pool, constraint)
     options = Options.settle(
         loaded,
         n_best=n_best,
@@ -60,6 +61,7 @@ def parse(
         template=prompt,
         target=target,
         rerank=rerank,
+        vote=vote,
         seed=seed,
     )
     loaded.check(options.target, options.template)

@@ -92,7 +92,7 @@ class Check:
     def _examples(self) -> list[Placed]:
         examples = []
         for name in ("examples.jsonl", "test.jsonl"):
-            path = self._domain.folder / name
+            path = self._domain.data / name
             if path.exists():
                 for line, example in numbered_examples(path):
                     examples.append(Placed(example, f"{name}:{line}", name == "test.jsonl"))

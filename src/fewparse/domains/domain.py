@@ -1,13 +1,11 @@
-"""A domain is a folder: `domain.toml`, `examples.jsonl`, a grammar, and optionally an executor and a prompt."""
+"""A domain: what to parse into, with everything that its folder holds on demand."""
 
 import importlib
 import importlib.util
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,8 @@ from fewparse.constrain.copying import copy_spans
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
-from fewparse.domains.examples import PAIR, read_examples
-from fewparse.domains.schema import DomainTable, read_domain_table
+from fewparse.domains.examples import EXAMPLES, read_examples
+from fewparse.domains.schema import DomainTable
 from fewparse.errors import DomainError, ExecutionError, LimitExceeded, UnknownName, UsageError
 from fewparse.example import Example, Target
 from fewparse.grammar.induce import induce
@@ -31,16 +29,18 @@ from fewparse.retrieve.folding import Fold, folding, word_kinds
 from fewparse.text_file import read_text
 from fewparse.vocabulary import Vocabulary
 
-TEMPLATES: dict[Target, str] = {"program": "lisp", "canonical": "canonical"}
-
 
 @dataclass(frozen=True)
 class Domain:
-    """What to parse into: settings, examples and, on demand, everything that the folder holds."""
+    """What to parse into: settings, the pool of examples and, on demand, everything that the folders hold.
+
+    `folder` has the settings, the grammar, prompts and the executor; `data` the examples, mostly the same folder.
+    """
 
     folder: Path
     table: DomainTable
     examples: tuple[Example, ...]
+    data: Path
 
     @property
     def name(self) -> str:
@@ -50,8 +50,13 @@ class Domain:
     @cached_property
     def test_examples(self) -> tuple[Example, ...]:
         """The held-out examples of `test.jsonl`; none where there is no such file."""
-        path = self.folder / "test.jsonl"
+        path = self.data / "test.jsonl"
         return read_examples(path) if path.exists() else ()
+
+    @cached_property
+    def spare_examples(self) -> tuple[Example, ...]:
+        """Training examples beyond the pool: neither taught nor held out, to choose settings by."""
+        return read_examples(self.data / EXAMPLES)[len(self.examples) :]
 
     @cached_property
     def language(self) -> Grammar | SynchronousGrammar:
@@ -104,7 +109,7 @@ class Domain:
         if translation.best is None:
             raise DomainError(
                 f"the program {example.program} {translation.error}",
-                self.folder / "examples.jsonl",
+                self.data / EXAMPLES,
                 hint=f"`fewparse check {self.name}` lists all such examples.",
             )
         return replace(example, canonical=translation.best)
@@ -121,7 +126,7 @@ class Domain:
 
     def template(self, name: str | None = None) -> Template:
         """A prompt template: a file of the folder, or a bundled one."""
-        name = name or self.table.prompt.template or TEMPLATES[self.table.target]
+        name = name or self.table.prompt.template_for(self.table.target)
         path = self.folder / (name if name.endswith(".toml") else f"{name}.toml")
         if name != "domain" and path.exists():
             return read_template(read_text(path, DomainError), path)
@@ -132,8 +137,8 @@ class Domain:
         chosen = self.table.constraint
         if chosen.kind == "none":
             return Unconstrained(vocabulary, lead.encode())
-        if chosen.kind == "strings":
-            return Trie((e.output(target) for e in self.examples), vocabulary, lead)
+        if chosen.kind == "trie":
+            return Trie((meaning.output(target) for meaning in self.meanings), vocabulary, lead)
         return ContextFree(self.side(target), vocabulary, lead, chosen.copy_rules, utterance)
 
     @property
@@ -160,8 +165,14 @@ class Domain:
         return translation.best if scored is None else scored.to_program(canonical).best
 
     @cached_property
+    def meanings(self) -> tuple[Example, ...]:
+        """All that can be said, where that is a finite set: the examples, or a file of the domain's."""
+        name = self.table.constraint.strings
+        return self.examples if name is None else read_examples(self.data / name, ("program",))
+
+    @cached_property
     def _programs(self) -> dict[str, str]:
-        return {e.canonical: e.program for e in reversed(self.examples) if e.canonical is not None}
+        return {e.canonical: e.program for e in reversed(self.meanings) if e.canonical is not None}
 
     @cached_property
     def executor(self) -> Callable[[str], Any] | None:
@@ -196,34 +207,11 @@ class Domain:
         silent = target == "canonical" and not all(example.canonical for example in self.examples)
         if silent and not self.table.constraint.synchronous:
             raise UsageError(f"the domain {self.name} has no canonical utterances", "Use the target `program`.")
+        if self.table.constraint.kind == "trie":
+            _ = self.meanings
         if self.table.constraint.kind in ("grammar", "induced"):
             copy_spans(self.side(target), self.table.constraint.copy_rules, "")
         _ = self.fold, self.template(template), self.executor
-
-
-def bundled_domains() -> dict[str, Path]:
-    """The domains that come with fewparse, by name."""
-    root = Path(str(resources.files("fewparse.domains")))
-    return {folder.name: folder for folder in sorted(root.iterdir()) if (folder / "domain.toml").exists()}
-
-
-def load_domain(place: str | Path) -> Domain:
-    """A domain by the name of a bundled one, or by the path of its folder."""
-    bundled = bundled_domains()
-    folder = bundled.get(str(place)) or Path(os.path.expanduser(place))
-    if not folder.is_dir():
-        raise UnknownName("domain", str(place), bundled, "Or give the path of a domain folder.")
-    path = folder / "domain.toml"
-    if not path.exists():
-        raise DomainError(
-            "the folder has no domain.toml", folder, hint="`fewparse new NAME` makes a domain folder."
-        )
-    table = read_domain_table(path)
-    spoken = table.target == "canonical" and not table.constraint.synchronous
-    examples = read_examples(folder / "examples.jsonl", (*PAIR, "canonical") if spoken else PAIR)
-    if not examples:
-        raise DomainError("there are no examples", folder / "examples.jsonl")
-    return Domain(folder, table, examples)
 
 
 def load_file(path: Path) -> Any:

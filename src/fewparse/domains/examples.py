@@ -8,6 +8,7 @@ from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Example, is_unicode
 from fewparse.text_file import read_text
 
+EXAMPLES = "examples.jsonl"
 PAIR = ("utterance", "program")
 
 
@@ -47,4 +48,4 @@ def read_example(text: str, number: int, path: Path, required: Sequence[str]) ->
     for key in required:
         if not value.get(key, "").strip():
             raise DomainError(f"`{key}` is missing or empty", path, number, 1, source)
-    return Example(**value)
+    return Example(**{"utterance": "", **value})

@@ -16,6 +16,8 @@ from fewparse.search.settings import MAX_WIDTH, Decoder
 from fewparse.text_file import read_text
 from fewparse.toml_file import parse_toml
 
+ConstraintKind = Literal["grammar", "induced", "trie", "none"]
+TEMPLATES: dict[Target, str] = {"program": "lisp", "canonical": "canonical"}
 Names = Annotated[tuple[str, ...], Strict(False)]
 
 
@@ -26,22 +28,28 @@ class Table(BaseModel):
 
 
 class PromptTable(Table):
-    """[prompt]: the layout, and which examples come into it."""
+    """[prompt]: the layout, one for all or by target, and which examples come into it."""
 
-    template: str | None = None
+    template: str | dict[Target, str] = TEMPLATES
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
     order: Order = "best-last"
     retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
     fold: Names = ()
 
+    def template_for(self, target: Target) -> str:
+        """The name of the layout in which a model says a target."""
+        return self.template if isinstance(self.template, str) else {**TEMPLATES, **self.template}[target]
+
 
 class ConstraintTable(Table):
     """[constraint]: what is well-formed.
 
-    `strings` = one of the outputs of the examples, `induced` = a grammar made of the examples' programs.
+    `trie` = one of a finite set of outputs, those of the examples or of the file `strings`; `induced` = a grammar
+    made of the examples' programs.
     """
 
-    kind: Literal["grammar", "induced", "strings", "none"] = "grammar"
+    kind: ConstraintKind = "grammar"
+    strings: str | None = None
     grammar: str = "grammar.lark"
     dialect: Dialect | None = None
     merge: Merge = "typed"
@@ -62,6 +70,7 @@ class SearchTable(Table):
     width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 5
     temperature: Annotated[float, Field(ge=0, le=10)] = 0.5
     rerank: Annotated[float, Field(ge=0, le=100)] = 0.0
+    vote: bool = False
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 160
 
 
@@ -72,6 +81,7 @@ class DomainTable(Table):
     description: str = ""
     target: Target = "program"
     executor: Annotated[str | None, Field(pattern=r"^[\w./-]+:\w+$")] = None
+    pool: Annotated[int | None, Field(ge=1)] = None
     prompt: PromptTable = PromptTable()
     constraint: ConstraintTable = ConstraintTable()
     search: SearchTable = SearchTable()

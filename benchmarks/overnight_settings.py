@@ -1,0 +1,86 @@
+"""Choose the settings of the Overnight domains on training examples of `overnight/calendar` alone.
+
+The pool is the first 200 training examples, as always; what is parsed is a sample of the others, one setting
+changed at a time. The test set is never touched.
+Run: python benchmarks/overnight_settings.py [canonical | program] [number of items]; the dataset must be there.
+"""
+
+import random
+import sys
+from pathlib import Path
+
+from fewparse import load_domain, open_model
+from fewparse.example import Target
+from measure import RESULTS, compare
+
+PROMPTS = Path(__file__).parent / "prompts"
+BASE: dict[str, object] = {
+    "examples": 20,
+    "retriever": "embedding",
+    "order": "best-last",
+    "decoder": "speculative",
+    "width": 10,
+    "rerank": 4.0,
+}
+# Changes of the search come first: they share the prompt of the base, which is then read once for all.
+CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
+    "canonical": (
+        {"template": "rewrite"},
+        [
+            {},
+            {"rerank": 2.0},
+            {"rerank": 8.0},
+            {"rerank": 16.0},
+            {"width": 5},
+            {"decoder": "greedy"},
+            {"decoder": "beam", "width": 5},
+            {"decoder": "beam"},
+            {"template": "canonical"},
+            {"template": "chatml"},
+            {"template": "arrow"},
+            {"template": "question"},
+            {"examples": 10},
+            {"examples": 30},
+            {"retriever": "bm25"},
+            {"order": "best-first"},
+            {"order": "shuffled"},
+        ],
+    ),
+    "program": (
+        {"template": "lisp", "examples": 10},
+        [
+            {},
+            {"rerank": 8.0},
+            {"decoder": "beam", "width": 5},
+            {"template": "chatml"},
+            {"examples": 5},
+            {"examples": 20},
+        ],
+    ),
+}
+
+
+def main(target: Target, limit: int) -> None:
+    """One row a change."""
+    domain = load_domain("overnight/calendar")
+    items = random.Random(77).sample(domain.spare_examples, limit)
+    base, changes = CHANGES[target]
+    settings = {describe(change): located({"target": target} | BASE | base | change) for change in changes}
+    file = f"overnight-settings-{target}"
+    compare(file, domain, open_model(), items, settings, "train", RESULTS / f"{file}-records.jsonl", target)
+
+
+def describe(change: dict[str, object]) -> str:
+    """The name of a row."""
+    return ", ".join(f"{name} {value}" for name, value in change.items()) or "base"
+
+
+def located(setting: dict[str, object]) -> dict[str, object]:
+    """The setting with the place of its prompt, where that is one of ours."""
+    path = PROMPTS / f"{setting['template']}.toml"
+    return setting | ({"template": str(path)} if path.exists() else {})
+
+
+if __name__ == "__main__":
+    chosen: Target = "program" if sys.argv[1:2] == ["program"] else "canonical"
+    main(chosen, int(sys.argv[2]) if len(sys.argv) > 2 else 40)

@@ -1,0 +1,35 @@
+"""The options of a parse, as every command that parses spells them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fewparse.domains.schema import ConstraintKind
+from fewparse.retrieve.arrange import ORDERS
+from fewparse.retrieve.retriever import RETRIEVERS
+from fewparse.search.settings import DECODERS
+
+Domain = Annotated[str, typer.Argument(help="A domain's name, or the path of its folder.")]
+Data = Annotated[
+    Path | None, typer.Option("--data", help="Where fetched datasets lie (default: FEWPARSE_DATA or yours).")
+]
+Pool = Annotated[
+    int | None, typer.Option(help="How many of the training examples are taught, from the first.", min=1)
+]
+Constraint = Annotated[ConstraintKind | None, typer.Option(help="What is well-formed.")]
+Decoder = Annotated[str | None, typer.Option(help=" | ".join(DECODERS))]
+Width = Annotated[int | None, typer.Option(help="Beam size, or samples a hypothesis.")]
+Temperature = Annotated[float | None, typer.Option(help="Of speculative samples.")]
+Unconstrained = Annotated[bool, typer.Option("--unconstrained", help="Let the model say anything.")]
+Examples = Annotated[int | None, typer.Option(help="Examples in the prompt.", min=0)]
+Retriever = Annotated[str | None, typer.Option(help=" | ".join(RETRIEVERS))]
+Order = Annotated[str | None, typer.Option(help=" | ".join(ORDERS))]
+Prompt = Annotated[str | None, typer.Option(help="A prompt template's name.")]
+Target = Annotated[str | None, typer.Option(help="program | canonical")]
+Rerank = Annotated[float | None, typer.Option(help="Weight of the alignment with the utterance.", min=0)]
+Vote = Annotated[
+    bool | None, typer.Option("--vote/--no-vote", help="Choose the answer that most of the candidates give.")
+]
+Model = Annotated[str, typer.Option(help="embedded | gguf:PATH")]
+Seed = Annotated[int | None, typer.Option(help="For samples and shuffles.", min=0)]

@@ -1,0 +1,82 @@
+"""`fewparse data`: benchmark datasets in the user's data folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fewparse.cli.console import download_progress, err
+from fewparse.data.datasets import DATASETS, dataset
+from fewparse.data.folder import Kept, Outcome, data_folder
+
+app = typer.Typer(help="Benchmark datasets: fetch them, import them, see what is there.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help=f"The dataset: {' | '.join(DATASETS)}.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--data", help="The data folder (default: $FEWPARSE_DATA or the user's data directory)."),
+]
+
+
+@app.command()
+def get(
+    name: Name,
+    data: Folder = None,
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="URL",
+            help="A mirror: an address below which the files have the same paths as in their repository. "
+            "(Default for overnight: $FEWPARSE_OVERNIGHT_URL.)",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Fetch the files again, even if they are there.")] = False,
+) -> None:
+    """Fetch a dataset and check it. What an interrupted download has left is carried on."""
+    known = dataset(name)
+    with download_progress("the data") as report:
+        outcome = known.get(data_folder(data), lambda done, total: report("download", done, total), mirror, force)
+    tell(outcome)
+
+
+@app.command("import")
+def import_(
+    name: Name,
+    source: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder that holds the files, or has them below.")
+    ],
+    data: Folder = None,
+) -> None:
+    """Take a dataset from files that are already on this machine."""
+    tell(dataset(name).import_from(source, data_folder(data)))
+
+
+@app.command("list")
+def list_(data: Folder = None) -> None:
+    """Tell which datasets are there, and how to get the others."""
+    for name, known in DATASETS.items():
+        kept = known.kept(data_folder(data))
+        for domain in kept:
+            typer.echo(f"{name} {line(domain)}")
+        if not kept:
+            typer.echo(f"{name} is not there. Get it: fewparse data get {name}")
+
+
+@app.command()
+def path() -> None:
+    """Print where datasets are kept, or will be."""
+    typer.echo(data_folder())
+
+
+def tell(outcome: Outcome) -> None:
+    """One line a domain, and the notes on standard error."""
+    for note in outcome.notes:
+        err.print(f"note: {note}", markup=False)
+    for domain in outcome.kept:
+        typer.echo(line(domain))
+
+
+def line(kept: Kept) -> str:
+    """A domain with its numbers of examples and its place."""
+    return f"{kept.domain}: {kept.train} train, {kept.test} test, in {kept.path}"

@@ -1,0 +1,105 @@
+"""`fewparse eval`: how good a domain is with a model."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fewparse.cli import choices
+from fewparse.cli.console import download_progress, err
+from fewparse.domains.loading import load_domain
+from fewparse.evaluate.baselines import baselines
+from fewparse.evaluate.metrics import count
+from fewparse.evaluate.records import Records
+from fewparse.evaluate.report import markdown, plain, rows
+from fewparse.evaluate.run import Outcome, Split, evaluate, every_decoder, held_out, prompted
+from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.options import Options
+
+
+def evaluation(
+    domain: choices.Domain,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many items.", min=1)] = None,
+    split: Annotated[
+        Split, typer.Option(help="The held-out examples, or training ones: each parsed without itself.")
+    ] = "test",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="All decoders, constrained and unconstrained, on the same items.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for records and report; a run that was stopped is carried on from it."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every figure, as one JSON object.")] = False,
+    decoder: choices.Decoder = None,
+    width: choices.Width = None,
+    temperature: choices.Temperature = None,
+    unconstrained: choices.Unconstrained = False,
+    constraint: choices.Constraint = None,
+    examples: choices.Examples = None,
+    retriever: choices.Retriever = None,
+    order: choices.Order = None,
+    prompt: choices.Prompt = None,
+    target: choices.Target = None,
+    rerank: choices.Rerank = None,
+    vote: choices.Vote = None,
+    pool: choices.Pool = None,
+    data: choices.Data = None,
+    model: choices.Model = EMBEDDED,
+    seed: choices.Seed = None,
+) -> None:
+    """Parse a domain's held-out examples: accuracy, cost and speed, beside what needs no model.
+
+    An item is right if its program has the answer of the gold one; a program that fails to execute is wrong.
+    """
+    loaded = load_domain(domain, data, pool, constraint)
+    shared = {
+        "examples": examples,
+        "retriever": retriever,
+        "order": order,
+        "template": prompt,
+        "target": target,
+        "rerank": rerank,
+        "vote": vote,
+        "seed": seed,
+    }
+    own = {"decoder": decoder, "width": width, "temperature": temperature, "constrained": not unconstrained}
+    options = Options.settle(loaded, **shared, **own)
+    loaded.check(options.target, options.template)
+    settings = every_decoder() if compare else {options.describe(): own}
+    items = held_out(loaded, split)[:limit]
+    records = Records(out / "records.jsonl" if out else None)
+    with download_progress() as progress:
+        opened = open_model(model, progress)
+    simple = list(baselines(loaded, options.target, opened, options.search.seed))
+    asked = prompted(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
+    with item_progress(len(items) * (len(simple) + len(asked))) as after:
+        outcomes = evaluate(loaded, [*simple, *asked], items, split, records, after)
+    table = rows(outcomes, asked[0].name)
+    title = (
+        f"{loaded.name}: {len(items)} {split} items, {options.target}s, {len(loaded.examples)} examples taught, "
+        f"{options.examples} in the prompt by {options.retriever} ({options.order}), {opened.name}"
+    )
+    report = json.dumps({"title": title, "rows": table}, ensure_ascii=False, indent=1)
+    if out:
+        (out / "report.json").write_text(report + "\n", encoding="utf-8")
+        (out / "report.md").write_text(f"{title}\n\n{markdown(table)}", encoding="utf-8")
+    typer.echo(report if as_json else f"{title}\n\n{plain(table)}")
+
+
+@contextmanager
+def item_progress(total: int) -> Iterator[Callable[[list[Outcome]], None]]:
+    """A progress bar on standard error, with the accuracy so far of the system that comes last."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task("parsing", total=total)
+
+        def after(outcomes: list[Outcome]) -> None:
+            right = count([record.right_within(1) for record in outcomes[-1].records])
+            progress.update(task, advance=1, description=f"accuracy {right.value:.2f}")
+
+        yield after

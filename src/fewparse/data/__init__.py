@@ -1,0 +1,1 @@
+"""Benchmark datasets: fetched or imported once, kept in the user's data folder in one normal form."""

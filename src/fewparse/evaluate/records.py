@@ -1,0 +1,107 @@
+"""What each system did on each item, kept in a file as it happens: a run that was stopped is carried on."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fewparse.errors import ResultsError
+from fewparse.evaluate.system import System
+from fewparse.example import Example
+from fewparse.lm.usage import Usage
+from fewparse.text_file import read_text
+
+ELSEWHERE = "Write the results elsewhere (--out), or remove this file."
+
+
+@dataclass(frozen=True)
+class Record:
+    """One item under one system: its candidates, which of them are right, and what they cost.
+
+    `model_right` is about the candidate that the model alone would choose, `vote_right` about the one that a
+    vote of the candidates chooses.
+    """
+
+    outputs: tuple[str, ...]
+    programs: tuple[str | None, ...]
+    right: tuple[bool, ...]
+    exact: tuple[bool, ...]
+    model_right: bool
+    vote_right: bool
+    usage: Usage
+    seconds: float
+    prompt_seconds: float
+
+    def right_within(self, k: int) -> bool:
+        """Whether one of the first k candidates is right."""
+        return any(self.right[:k])
+
+    @staticmethod
+    def from_dict(fields: dict[str, Any]) -> "Record":
+        """The record that `asdict` wrote."""
+        lists = {name: tuple(fields[name]) for name in ("outputs", "programs", "right", "exact")}
+        return Record(**(fields | lists | {"usage": Usage(**fields["usage"])}))
+
+
+class Records:
+    """The records of a run by system and item; with a file, those of earlier runs too."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._found: dict[tuple[str, str], Record] = {}
+        if path is None:
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            cut_off_half_a_line(path)
+        except OSError as error:
+            raise ResultsError(f"cannot be written: {error.strerror}", path, hint=ELSEWHERE) from None
+        self._found.update(read_records(path))
+
+    def find(self, system: System, item: Example) -> Record | None:
+        """What is known already; results of other settings do not count."""
+        return self._found.get(key(system, item))
+
+    def add(self, system: System, item: Example, record: Record) -> None:
+        """Keep a record, at once."""
+        place = key(system, item)
+        self._found[place] = record
+        if self._path is not None:
+            line = {"system": system.name, "settings": place[0], "item": place[1]}
+            line |= {"utterance": item.utterance, "gold": item.program} | asdict(record)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def read_records(path: Path) -> Iterator[tuple[tuple[str, str], Record]]:
+    """The records of a file."""
+    for number, line in enumerate(read_text(path, ResultsError).split("\n")[:-1], 1):
+        try:
+            fields = json.loads(line)
+            place = fields.pop("settings"), fields.pop("item")
+            for name in ("system", "utterance", "gold"):
+                del fields[name]
+            yield place, Record.from_dict(fields)
+        except (ValueError, TypeError, KeyError):
+            raise ResultsError("not a record of an evaluation", path, number, hint=ELSEWHERE) from None
+
+
+def cut_off_half_a_line(path: Path) -> None:
+    """Remove what a run that was killed while it wrote has left behind the last line."""
+    written = path.read_bytes()
+    whole = written[: written.rfind(b"\n") + 1]
+    if whole != written:
+        path.write_bytes(whole)
+
+
+def key(system: System, item: Example) -> tuple[str, str]:
+    """What a record is found by: all settings of the system, and the item."""
+    return fingerprint(system.settings), fingerprint([item.utterance, item.context, item.program])
+
+
+def fingerprint(value: Any) -> str:
+    """A short name for a value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

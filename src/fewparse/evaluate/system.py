@@ -1,0 +1,91 @@
+"""What is evaluated: anything that ranks programs for an utterance."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+from fewparse.example import Candidate, Example
+from fewparse.lm.model import LanguageModel
+from fewparse.lm.usage import Usage
+from fewparse.parser import Parser
+from fewparse.prompt import Prompt
+
+
+class Prediction(NamedTuple):
+    """Ranked candidates and what they cost; reading the prompt is timed apart from decoding."""
+
+    candidates: tuple[Candidate, ...]
+    usage: Usage
+    seconds: float
+    prompt_seconds: float = 0.0
+
+
+class System(Protocol):
+    """A way to parse that has a name."""
+
+    @property
+    def name(self) -> str:
+        """How results name it."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that its predictions depend on, to tell its results from those of other settings."""
+
+    def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
+        """Candidates for the item's utterance, best first; `without` are examples that must not help."""
+
+
+@dataclass
+class Reading:
+    """The prompt that a model has read last, and what that took.
+
+    Systems that share a prompt follow each other on an item. It is read before their clocks start, once, and its
+    cost is told beside theirs.
+    """
+
+    model: LanguageModel
+    prompt: Prompt | None = None
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+    def read(self, prompt: Prompt) -> None:
+        """Have the prompt evaluated, unless it just was."""
+        if prompt == self.prompt:
+            return
+        usage = Usage()
+        begin = time.perf_counter()
+        self.model.next_tokens(prompt, [()], 1, b"\n", usage)
+        self.prompt, self.seconds = prompt, time.perf_counter() - begin
+        self.usage = replace(usage, requests=0, rounds=0)
+
+
+class Prompted:
+    """A parser as it is used, with all its candidates kept."""
+
+    def __init__(self, name: str, parser: Parser, reading: Reading) -> None:
+        self.name = name
+        self._parser = parser
+        self._reading = reading
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parser's options, the domain's settings and the model."""
+        options, domain = self._parser.options, self._parser.domain
+        search = {name: repr(value) for name, value in asdict(options.search).items()}
+        return {
+            "model": self._parser.model.name,
+            "domain": domain.table.model_dump(mode="json"),
+            "pool": len(domain.examples),
+            "options": asdict(options) | {"search": search},
+        }
+
+    def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
+        """Read the prompt, then parse."""
+        self._reading.read(self._parser.prompt(item.utterance, item.context, without)[1])
+        begin = time.perf_counter()
+        parse = self._parser.parse(item.utterance, item.context, without=without)
+        seconds = time.perf_counter() - begin
+        usage = replace(parse.usage)
+        usage += self._reading.usage
+        return Prediction(parse.candidates, usage, seconds, self._reading.seconds)

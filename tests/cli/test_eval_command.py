@@ -1,0 +1,114 @@
+"""`fewparse eval`, as a user runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.running import fewparse
+from evaluate.lamps import make_lamps
+
+
+@pytest.fixture
+def lamps(tmp_path: Path) -> str:
+    make_lamps(tmp_path / "lamps")
+    return str(tmp_path / "lamps")
+
+
+def test_a_domain_is_judged_beside_what_needs_no_model(lamps: str) -> None:
+    done = fewparse("eval", lamps)
+    assert done.code == 0, done.err
+    title, empty, heads, *table = done.out.splitlines()
+    assert title.startswith(
+        "lamps: 2 test items, canonicals, 3 examples taught, 2 in the prompt by bm25 (best-last)"
+    )
+    assert not empty
+    assert heads.startswith("system  ")
+    assert [line.split("  ")[0] for line in table] == [
+        "no model: nearest training utterance, embedding",
+        "no model: nearest training utterance, bm25",
+        "no model: output that explains the utterance best",
+        "no model: most similar canonical utterance, embedding",
+        "speculative W=3",
+    ]
+
+
+def test_all_decoders_are_compared_on_the_same_items_and_every_figure_is_json(lamps: str) -> None:
+    done = fewparse("eval", lamps, "--compare", "--limit", "1", "--json")
+    assert done.code == 0, done.err
+    table = [row for row in json.loads(done.out)["rows"] if not row["system"].startswith("no model")]
+    decoders = ["greedy", "beam 5", "speculative W=5", "speculative W=10"]
+    assert [row["system"] for row in table] == [*decoders, *(f"{name}, unconstrained" for name in decoders)]
+    for row in table:
+        assert row["items"] == 1
+        assert 0 <= row["accuracy"]["low"] <= row["accuracy"]["value"] <= row["accuracy"]["high"] <= 1
+        assert row["requests"] > 0
+        assert row["items_per_second"] > 0
+
+
+def test_results_are_kept_and_carried_on(lamps: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = fewparse("eval", lamps, "--limit", "1", "--out", str(out))
+    before = (out / "records.jsonl").read_text()
+    second = fewparse("eval", lamps, "--out", str(out))
+    assert (first.code, second.code) == (0, 0), second.err
+    assert (out / "records.jsonl").read_text().startswith(before)
+    assert len((out / "records.jsonl").read_text().splitlines()) == 10
+    report = json.loads((out / "report.json").read_text())
+    assert [row["items"] for row in report["rows"]] == [2] * 5
+    assert "| speculative W=3 |" in (out / "report.md").read_text()
+
+
+def test_training_examples_beyond_the_pool_can_be_parsed_instead(lamps: str) -> None:
+    done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--target", "program")
+    assert done.code == 0, done.err
+    assert done.out.startswith("lamps: 1 train items, programs, 3 examples taught")
+    done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--pool", "2")
+    assert done.out.startswith("lamps: 2 train items, canonicals, 2 examples taught")
+
+
+def test_an_induced_constraint_can_say_programs_that_the_trie_does_not_know(lamps: str) -> None:
+    done = fewparse("eval", lamps, "--constraint", "induced", "--target", "program", "--limit", "1", "--vote")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--constraint", "induced"], "target `program`"),
+        (["--constraint", "tries"], "'tries' is not one of"),
+        (["--pool", "9"], "a pool of 9 out of 4 examples"),
+        (["--limit", "0"], "--limit"),
+        (["--decoder", "viterbi"], "unknown decoder 'viterbi'"),
+        (["--split", "dev"], "'dev' is not one of"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_a_model_is_loaded(
+    arguments: list[str], problem: str, lamps: str
+) -> None:
+    done = fewparse("eval", lamps, *arguments)
+    assert done.code == 2
+    assert problem in done.err
+    assert done.out == ""
+
+
+def test_a_domain_without_held_out_examples_says_what_to_do(lamps: str) -> None:
+    (Path(lamps) / "test.jsonl").unlink()
+    done = fewparse("eval", lamps)
+    assert done.code == 2
+    assert "--split train" in done.err
+
+
+def test_results_are_not_written_over_something_else(lamps: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "records.jsonl").write_text("my diary\n")
+    done = fewparse("eval", lamps, "--out", str(tmp_path / "out"))
+    assert done.code == 1
+    assert "records.jsonl:1: not a record of an evaluation" in done.err
+    assert (tmp_path / "out" / "records.jsonl").read_text() == "my diary\n"
+
+
+def test_a_benchmark_that_was_never_fetched_says_how_to_get_it(tmp_path: Path) -> None:
+    done = fewparse("eval", "overnight/calendar", "--data", str(tmp_path))
+    assert done.code == 1
+    assert "fewparse data get overnight" in done.err

@@ -1,0 +1,104 @@
+"""Which domain a name or a place means, and what takes the place of its own settings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fewparse import load_domain
+from fewparse.domains.loading import find_domain, known_domains
+from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
+from fewparse.vocabulary import BYTES
+
+OVERNIGHT = [name for name in known_domains() if name.startswith("overnight/")]
+PAIRS = [("how many", "(count)"), ("which ones", "(list)"), ("who", "(who)")]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder that holds a very small `overnight/blocks`."""
+    folder = tmp_path / "overnight" / "blocks"
+    folder.mkdir(parents=True)
+    examples = [{"utterance": u, "canonical": f"say {p}", "program": p} for u, p in PAIRS]
+    (folder / "examples.jsonl").write_text("\n".join(map(json.dumps, examples)))
+    (folder / "test.jsonl").write_text(json.dumps(examples[0]))
+    meanings = [{"canonical": f"say {p}", "program": p} for p in ("(other)", *(p for _, p in PAIRS))]
+    (folder / "language.jsonl").write_text("\n".join(map(json.dumps, meanings)))
+    return tmp_path
+
+
+def test_the_eight_domains_of_overnight_have_names() -> None:
+    assert len(OVERNIGHT) == 8
+    assert "overnight/calendar" in OVERNIGHT
+
+
+@pytest.mark.parametrize("name", OVERNIGHT)
+def test_a_benchmark_whose_examples_are_missing_says_how_to_get_them(name: str, tmp_path: Path) -> None:
+    with pytest.raises(DataUnavailable, match="fewparse data get overnight") as caught:
+        load_domain(name, tmp_path)
+    assert name in caught.value.message
+
+
+@pytest.mark.parametrize("name", OVERNIGHT)
+def test_execution_needs_no_examples(name: str, tmp_path: Path) -> None:
+    domain = find_domain(name, tmp_path)
+    assert domain.name == name
+    assert domain.execute("(call listValue (number 3))") == "(list (number 3))"
+
+
+@pytest.mark.parametrize("place", ["overnight", "overnight/", "overnight/blokcs", "overnight/blocks/"])
+def test_a_name_that_is_none_of_them_is_unknown(place: str, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName):
+        load_domain(place, tmp_path)
+
+
+def test_a_misspelt_name_is_met_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="Did you mean overnight/blocks"):
+        load_domain("overnight/blokcs", tmp_path)
+
+
+def test_the_data_folder_may_come_from_the_environment(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEWPARSE_DATA", str(data))
+    assert load_domain("overnight/blocks") == load_domain("overnight/blocks", data)
+
+
+def test_all_that_can_be_said_may_be_more_than_the_examples_say(data: Path) -> None:
+    domain = load_domain("overnight/blocks", data)
+    domain.check()
+    constraint = domain.constraint(BYTES, "canonical", "", "")
+    assert constraint.accepts(b"say (other)")
+    assert not constraint.accepts(b"say (nothing of the kind)")
+    assert domain.program_of("say (other)", "canonical") == "(other)"
+    assert domain.program_of("say (nothing of the kind)", "canonical") is None
+
+
+def test_a_pool_is_taken_from_the_front_and_the_rest_is_spare(data: Path) -> None:
+    domain = load_domain("overnight/blocks", data, pool=2)
+    assert [example.program for example in domain.examples] == ["(count)", "(list)"]
+    assert [example.program for example in domain.spare_examples] == ["(who)"]
+    assert [example.program for example in load_domain("overnight/blocks", data).spare_examples] == []
+
+
+@pytest.mark.parametrize("pool", [0, 4])
+def test_a_pool_that_there_are_no_examples_for_is_refused(pool: int, data: Path) -> None:
+    with pytest.raises(UsageError, match=f"a pool of {pool} out of 3 examples"):
+        load_domain("overnight/blocks", data, pool=pool)
+
+
+def test_a_constraint_takes_the_place_of_the_domains_own(data: Path) -> None:
+    induced = load_domain("overnight/blocks", data, constraint="induced")
+    constraint = induced.constraint(BYTES, "program", "", "")
+    assert constraint.accepts(b"(who)")
+    assert not constraint.accepts(b"(other)")
+    with pytest.raises(UsageError, match="use the target `program`"):
+        induced.check("canonical")
+
+
+def test_a_file_of_outputs_that_is_missing_or_wrong_is_shown(data: Path) -> None:
+    path = data / "overnight" / "blocks" / "language.jsonl"
+    path.write_text('{"canonical": "x"}\n')
+    with pytest.raises(DomainError, match=r"language\.jsonl:1:1: `program` is missing"):
+        load_domain("overnight/blocks", data).check()
+    path.unlink()
+    with pytest.raises(DomainError, match=r"language\.jsonl: cannot be read"):
+        load_domain("overnight/blocks", data).check()

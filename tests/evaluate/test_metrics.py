@@ -1,0 +1,95 @@
+"""The figures of an evaluation, against what is known of them."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fewparse.domains.loading import load_domain
+from fewparse.evaluate.metrics import Judge, Paired, Proportion, count, pair
+
+EXECUTOR = """\
+def execute(program):
+    if program == "fails":
+        raise ValueError("it fails")
+    return {"length": len(program)}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "domain.toml").write_text('name = "tiny"\nexecutor = "executor.py:execute"\n')
+    (tmp_path / "examples.jsonl").write_text('{"utterance": "u", "program": "abc"}\n')
+    (tmp_path / "executor.py").write_text(EXECUTOR)
+    return tmp_path
+
+
+def test_a_program_is_right_if_it_has_the_answer_of_the_gold_one(folder: Path) -> None:
+    judge = Judge(load_domain(folder))
+    assert judge.right("abc", "abc")
+    assert judge.right("xyz", "abc")
+    assert not judge.right("xy", "abc")
+
+
+def test_a_program_that_fails_to_execute_is_wrong_even_if_the_gold_one_fails_too(folder: Path) -> None:
+    judge = Judge(load_domain(folder))
+    assert not judge.right("fails", "abcde")
+    assert not judge.right("fails", "fails")
+
+
+def test_no_program_at_all_is_wrong(folder: Path) -> None:
+    assert not Judge(load_domain(folder)).right(None, "abc")
+
+
+def test_where_nothing_can_be_executed_only_the_gold_program_is_right(folder: Path) -> None:
+    (folder / "domain.toml").write_text('name = "tiny"\n')
+    judge = Judge(load_domain(folder))
+    assert judge.right("abc", "abc")
+    assert not judge.right("xyz", "abc")
+    assert not judge.right(None, "abc")
+
+
+@pytest.mark.parametrize(
+    ("right", "items", "low", "high"),
+    [(10, 20, 0.2993, 0.7007), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
+)
+def test_the_interval_is_wilsons(right: int, items: int, low: float, high: float) -> None:
+    assert list(Proportion(right, items).interval()) == pytest.approx([low, high], abs=1e-4)
+
+
+@given(st.integers(0, 400), st.integers(1, 400))
+def test_an_interval_holds_its_share_and_stays_within_0_and_1(right: int, items: int) -> None:
+    proportion = Proportion(min(right, items), items)
+    low, high = proportion.interval()
+    assert 0 <= low <= proportion.value + 1e-12
+    assert proportion.value - 1e-12 <= high <= 1
+    assert low < high
+
+
+def test_of_no_items_nothing_is_known() -> None:
+    assert Proportion(0, 0).value == 0
+    assert Proportion(0, 0).interval() == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("first", "second", "p"), [(0, 0, 1.0), (5, 5, 1.0), (8, 0, 2 / 256), (9, 1, 22 / 1024)])
+def test_the_sign_test_counts_coins(first: int, second: int, p: float) -> None:
+    assert Paired(first, second).p_value == pytest.approx(p)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans())))
+def test_pairs_are_counted_item_by_item(flags: list[tuple[bool, bool]]) -> None:
+    paired = pair([a for a, _ in flags], [b for _, b in flags])
+    assert paired.only_first - paired.only_second == sum(a for a, _ in flags) - sum(b for _, b in flags)
+    assert paired.only_first + paired.only_second == sum(a != b for a, b in flags)
+    assert math.isclose(paired.p_value, Paired(paired.only_second, paired.only_first).p_value)
+
+
+def test_systems_that_saw_different_items_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        pair([True, False], [True])
+
+
+def test_flags_are_counted() -> None:
+    assert count([True, False, True]) == Proportion(2, 3)
