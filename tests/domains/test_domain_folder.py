@@ -12,6 +12,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.loading import bundled_domains, load_domain
 from fewparse.domains.schema import SearchTable
 from fewparse.errors import DomainError, ExecutionError, FewparseError, GrammarError, UnknownName
+from fewparse.options import Options
 from fewparse.vocabulary import BYTES
 
 Edit = Callable[..., Path]
@@ -110,6 +111,10 @@ SETTINGS = {
     "a text for a list": ('["NOTE"]', '"NOTE"', ":16: `constraint.copy`: ", "copy =", None),
     "a number in a list": ('["NOTE"]', '["NOTE", 3]', ":16: `constraint.copy`: ", "copy =", None),
     "half an executor": ('"executor.py:execute"', '"executor.py"', ":5: `executor`: ", "executor =", None),
+    "a template for no target": (
+        *('template = "lisp"', 'templates = { programs = "lisp" }', ":8: unknown key `prompt.templates.programs`"),
+        *("templates =", "Did you mean program?"),
+    ),
     "no name": ('name = "starter"', "", ": `name`: Field required", "", None),
 }
 
@@ -261,6 +266,13 @@ def test_a_folder_may_bring_its_own_prompt(name: str, edit: Edit) -> None:
     (folder / "home.toml").write_text(TEMPLATE)
     prompt = load_domain(folder).template().render([], "lamp on")
     assert prompt.text == "Home:\nlamp on ="
+
+
+def test_each_target_may_have_its_own_prompt(edit: Edit) -> None:
+    domain = load_domain(edit("domain.toml", 'template = "lisp"', 'templates = { canonical = "chatml" }'))
+    assert Options.settle(domain).template == "lisp"
+    assert Options.settle(domain, target="canonical").template == "chatml"
+    assert Options.settle(domain, target="canonical", template="canonical").template == "canonical"
 
 
 def test_a_mistake_in_an_own_prompt_is_shown_at_its_place(edit: Edit) -> None:

@@ -7,7 +7,7 @@ is Cy; Dee's are Ann and herself. Ann and Bob both wake in the hour of 7.
 import pytest
 
 from fewparse.domains.overnight import execute
-from fewparse.domains.overnight.execute import Denotation, answer, denote, same_denotation
+from fewparse.domains.overnight.execute import Denotation, answer, denote
 from fewparse.domains.overnight.values import Number
 from fewparse.domains.overnight.world import WORLDS, World, load_world
 from fewparse.errors import ExecutionError, UnknownName
@@ -168,20 +168,6 @@ class TestDenotation:
         assert text(f"(call concat {strings} {PEOPLE})") == "error"
         assert text(f"(call filter {strings} (string vip))") == "(list)"
         assert text(f"(call .size {strings})") == "(list (number 1 count))"
-
-    def test_the_same_values_in_another_order_of_facts_are_the_same_denotation(self) -> None:
-        a, b = Denotation((Number(1.0), Number(2.0))), Denotation((Number(2.0), Number(1.0)))
-        assert same_denotation(a, b)
-        assert not same_denotation(a, Denotation((Number(1.0), Number(2.0), Number(2.0))))
-        assert not same_denotation(Denotation((Number(1.0),)), Denotation((Number(1.0, "point"),)))
-        assert not same_denotation(Denotation((Number(0.33331),)), Denotation((Number(0.33332),)))
-        assert same_denotation(Denotation(), Denotation())
-
-    def test_a_failure_is_the_same_as_nothing_not_even_itself(self) -> None:
-        failed = denote(BAD, SMALL_WORLD)
-        assert not same_denotation(failed, failed)
-        assert not same_denotation(failed, Denotation())
-        assert not same_denotation(Denotation(), failed)
 
 
 class TestGetProperty:

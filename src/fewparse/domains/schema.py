@@ -17,7 +17,6 @@ from fewparse.text_file import read_text
 from fewparse.toml_file import parse_toml
 
 ConstraintKind = Literal["grammar", "induced", "trie", "none"]
-TEMPLATES: dict[Target, str] = {"program": "lisp", "canonical": "canonical"}
 Names = Annotated[tuple[str, ...], Strict(False)]
 
 
@@ -27,10 +26,18 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class PromptTable(Table):
-    """[prompt]: the layout, one for all or by target, and which examples come into it."""
+class TemplatesTable(Table):
+    """[prompt.templates]: the layout for each target."""
 
-    template: str | dict[Target, str] = TEMPLATES
+    program: str = "lisp"
+    canonical: str = "canonical"
+
+
+class PromptTable(Table):
+    """[prompt]: the layout, one for both targets or one for each, and which examples come into it."""
+
+    template: str | None = None
+    templates: TemplatesTable = TemplatesTable()
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
     order: Order = "best-last"
     retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
@@ -38,7 +45,7 @@ class PromptTable(Table):
 
     def template_for(self, target: Target) -> str:
         """The name of the layout in which a model says a target."""
-        return self.template if isinstance(self.template, str) else {**TEMPLATES, **self.template}[target]
+        return self.template or (self.templates.program if target == "program" else self.templates.canonical)
 
 
 class ConstraintTable(Table):
@@ -117,11 +124,14 @@ def owner_of(where: list[str]) -> type[Table]:
 
 
 def line_of(source: str, where: list[str]) -> int | None:
-    """The line of a key: below its table's header where it has one."""
+    """The line of a key: below its table's header where it has one, or that of an inline table."""
     lines = source.splitlines()
     start = 0
     for part in where[:-1]:
-        header = re.compile(rf"\s*\[{re.escape(part)}\]")
-        start = next((i + 1 for i, text in enumerate(lines) if header.match(text)), start)
+        opening = re.compile(rf"\s*(?:\[(?:[\w.]+\.)?{re.escape(part)}\]|{re.escape(part)}\s*(=))")
+        found = next(((i, m) for i in range(start, len(lines)) if (m := opening.match(lines[i]))), None)
+        if found and found[1][1]:
+            return found[0] + 1
+        start = found[0] + 1 if found else start
     key = re.compile(rf"\s*\[?{re.escape(where[-1])}\b")
     return next((i + 1 for i in range(start, len(lines)) if key.match(lines[i])), start or None)

@@ -8,7 +8,6 @@ is first needed, and its result is shared wherever it lands, unless it depends o
 Only forms that stand for values are replaced: `(string (var x))` and `(call (var f) …)` are malformed.
 """
 
-from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import partial
@@ -186,11 +185,6 @@ def denote(program: str, world: World) -> Denotation:
     except ExecutionError as error:
         return Denotation(error=error.message)
     return Denotation(tuple(result))
-
-
-def same_denotation(a: Denotation, b: Denotation) -> bool:
-    """Whether two programs denote the same values, each as often; one that failed is the same as none."""
-    return a.error is None and b.error is None and Counter(a.values) == Counter(b.values)
 
 
 def answer(name: str, program: str) -> str:
