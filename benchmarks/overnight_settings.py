@@ -48,14 +48,7 @@ CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
     ),
     "program": (
         {"template": "lisp", "examples": 10},
-        [
-            {},
-            {"rerank": 8.0},
-            {"decoder": "beam", "width": 5},
-            {"template": "chatml"},
-            {"examples": 5},
-            {"examples": 20},
-        ],
+        [{}, {"rerank": 8.0}, {"decoder": "beam", "width": 5}, {"template": "chatml"}, {"examples": 5}],
     ),
 }
 
@@ -83,4 +76,4 @@ def located(setting: dict[str, object]) -> dict[str, object]:
 
 if __name__ == "__main__":
     chosen: Target = "program" if sys.argv[1:2] == ["program"] else "canonical"
-    main(chosen, int(sys.argv[2]) if len(sys.argv) > 2 else 40)
+    main(chosen, int(sys.argv[2]) if len(sys.argv) > 2 else 30)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evaluate.lamps import Scripted, make_lamps
-from fewparse import Domain, Usage
+from fewparse import Domain, Usage, load_domain
 from fewparse.errors import ResultsError, UsageError
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.records import Records
@@ -109,6 +109,30 @@ def test_records_of_other_settings_or_other_items_do_not_count(lamps: Domain, tm
     same = Scripted("a", ("(on lamp)", 0.0, 0.0))
     evaluate(lamps, [same], [*lamps.examples, *lamps.test_examples], "test", Records(path))
     assert same.asked == [example.utterance for example in lamps.examples]
+
+
+CHANGES = {
+    "an example": ("examples.jsonl", "on lamp please", "light up the lamp please"),
+    "an output": ("language.jsonl", "switch off fan", "stop the fan"),
+    "the executor": ("executor.py", "no fan here", "no fan there"),
+    "a setting": ("domain.toml", "width = 3", "width = 2"),
+}
+
+
+@pytest.mark.parametrize(("file", "old", "new"), CHANGES.values(), ids=CHANGES)
+def test_a_parser_is_another_system_once_a_file_of_its_domain_has_changed(
+    file: str, old: str, new: str, lamps: Domain, tmp_path: Path
+) -> None:
+    def settings() -> object:
+        (system,) = prompted(load_domain(lamps.folder), ToyModel(), {"own": {"examples": 0}})
+        return system.settings
+
+    before = settings()
+    assert settings() == before
+    text = (lamps.folder / file).read_text()
+    assert old in text
+    (lamps.folder / file).write_text(text.replace(old, new))
+    assert settings() != before
 
 
 @pytest.mark.parametrize("line", ["nonsense\n", "[]\n", '{"settings": "x"}\n', '{"settings": "x", "item": "y"}\n'])

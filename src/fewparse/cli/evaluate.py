@@ -28,7 +28,8 @@ def evaluation(
         Split, typer.Option(help="The held-out examples, or training ones: each parsed without itself.")
     ] = "test",
     compare: Annotated[
-        bool, typer.Option("--compare", help="All decoders, constrained and unconstrained, on the same items.")
+        bool,
+        typer.Option("--compare", help="All decoders beside the domain's own, constrained and not."),
     ] = False,
     out: Annotated[
         Path | None,
@@ -70,7 +71,7 @@ def evaluation(
     own = {"decoder": decoder, "width": width, "temperature": temperature, "constrained": not unconstrained}
     options = Options.settle(loaded, **shared, **own)
     loaded.check(options.target, options.template)
-    settings = every_decoder() if compare else {options.describe(): own}
+    settings = {options.describe(): own} | (every_decoder() if compare else {})
     items = held_out(loaded, split)[:limit]
     records = Records(out / "records.jsonl" if out else None)
     with download_progress() as progress:

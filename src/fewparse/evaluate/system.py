@@ -1,10 +1,14 @@
 """What is evaluated: anything that ranks programs for an utterance."""
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import fewparse
 from fewparse.example import Candidate, Example
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
@@ -60,6 +64,12 @@ class Reading:
         self.usage = replace(usage, requests=0, rounds=0)
 
 
+def digests(folder: Path) -> dict[str, str]:
+    """What each file of a folder says, in short."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".pyc")
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
 class Prompted:
     """A parser as it is used, with all its candidates kept."""
 
@@ -68,16 +78,18 @@ class Prompted:
         self._parser = parser
         self._reading = reading
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
-        """The parser's options, the domain's settings and the model."""
-        options, domain = self._parser.options, self._parser.domain
-        search = {name: repr(value) for name, value in asdict(options.search).items()}
+        """The model, the options, and whatever the domain's files say."""
+        domain = self._parser.domain
+        said = domain.meanings if domain.table.constraint.kind == "trie" else ()
         return {
+            "version": fewparse.__version__,
             "model": self._parser.model.name,
-            "domain": domain.table.model_dump(mode="json"),
-            "pool": len(domain.examples),
-            "options": asdict(options) | {"search": search},
+            "options": asdict(self._parser.options),
+            "constraint": domain.table.constraint.model_dump(exclude_defaults=True),
+            "taught": [asdict(example) for example in (*domain.examples, *said)],
+            "files": digests(domain.folder),
         }
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
