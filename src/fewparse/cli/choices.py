@@ -21,6 +21,7 @@ Constraint = Annotated[ConstraintKind | None, typer.Option(help="What is well-fo
 Decoder = Annotated[str | None, typer.Option(help=" | ".join(DECODERS))]
 Width = Annotated[int | None, typer.Option(help="Beam size, or samples a hypothesis.")]
 Temperature = Annotated[float | None, typer.Option(help="Of speculative samples.")]
+MaxTokens = Annotated[int | None, typer.Option(help="The longest output.", min=1)]
 Unconstrained = Annotated[bool, typer.Option("--unconstrained", help="Let the model say anything.")]
 Examples = Annotated[int | None, typer.Option(help="Examples in the prompt.", min=0)]
 Retriever = Annotated[str | None, typer.Option(help=" | ".join(RETRIEVERS))]

@@ -39,6 +39,7 @@ def evaluation(
     decoder: choices.Decoder = None,
     width: choices.Width = None,
     temperature: choices.Temperature = None,
+    max_tokens: choices.MaxTokens = None,
     unconstrained: choices.Unconstrained = False,
     constraint: choices.Constraint = None,
     examples: choices.Examples = None,
@@ -66,6 +67,7 @@ def evaluation(
         "target": target,
         "rerank": rerank,
         "vote": vote,
+        "limit": max_tokens,
         "seed": seed,
     }
     own = {"decoder": decoder, "width": width, "temperature": temperature, "constrained": not unconstrained}
