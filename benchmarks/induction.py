@@ -10,22 +10,13 @@ from pathlib import Path
 from typing import get_args
 
 from fewparse import load_domain
+from fewparse.domains.overnight.world import WORLDS
 from fewparse.grammar.compose import kind_of
 from fewparse.grammar.induce import Merge, coverage, induce
 from fewparse.grammar.sexpr import Atom, Node, read_program
 from measure import write
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-OVERNIGHT = (
-    "basketball",
-    "blocks",
-    "calendar",
-    "housing",
-    "publications",
-    "recipes",
-    "restaurants",
-    "socialnetwork",
-)
 GIVEN = 200
 
 
@@ -74,7 +65,7 @@ def tasks() -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
     smcalflow = DATA / "smcalflow"
     if smcalflow.exists():
         yield "smcalflow", read(smcalflow / "train_300.jsonl"), read(smcalflow / "dev_200.jsonl")
-    for domain in OVERNIGHT if (DATA / "overnight").exists() else ():
+    for domain in WORLDS if (DATA / "overnight").exists() else ():
         train, test = (DATA / "overnight" / f"{domain}.{part}.jsonl.gz" for part in ("train", "test"))
         yield f"overnight {domain}", read(train)[:GIVEN], read(test)
 

@@ -48,6 +48,13 @@ def test_a_line_that_is_not_utf8_is_reported_with_its_number_and_the_others_are_
     assert lines.code == 1
 
 
+def test_an_output_can_be_kept_short_and_under_a_grammar_it_is_still_well_formed() -> None:
+    cut = fewparse("parse", "starter", HALL, "--max-tokens", "3", "--unconstrained", "--json", *QUICK)
+    closed = fewparse("parse", "starter", HALL, "--max-tokens", "3", "--json", *QUICK)
+    assert objects(cut)[0]["answer_error"]
+    assert objects(closed)[0]["answer"] == {"device": "lamp", "room": "hall", "state": "on"}
+
+
 def test_a_json_object_has_exactly_the_documented_keys(lines: Ended) -> None:
     found = objects(lines)[0]
     assert set(found) == KEYS

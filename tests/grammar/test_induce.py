@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from fewparse.constrain.copying import repeated_chars
 from fewparse.domains.loading import load_domain
+from fewparse.domains.overnight.world import WORLDS
 from fewparse.errors import GrammarError, UsageError
 from fewparse.grammar.chart import ChartParser
 from fewparse.grammar.induce import Merge, coverage, induce
@@ -24,16 +25,6 @@ from grammar.earley import Recogniser
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 LEVELS: tuple[Merge, ...] = get_args(Merge)
-OVERNIGHT = [
-    "basketball",
-    "blocks",
-    "calendar",
-    "housing",
-    "publications",
-    "recipes",
-    "restaurants",
-    "socialnetwork",
-]
 SAMPLES = 60
 
 MEALS = [
@@ -404,13 +395,13 @@ def test_the_laws_hold_for_lispress() -> None:
 @pytest.mark.slow
 def test_two_hundred_examples_cover_overnight() -> None:
     shares: dict[Merge, list[float]] = {}
-    for domain in OVERNIGHT:
+    for domain in WORLDS:
         given_programs = shared_programs(f"overnight/{domain}.train.jsonl.gz")[:200]
         wanted = shared_programs(f"overnight/{domain}.test.jsonl.gz")
         for merge in LEVELS:
             grammar = induce(given_programs, merge).grammar
             shares.setdefault(merge, []).append(coverage(grammar, wanted).share)
-    means = [sum(shares[merge]) / len(OVERNIGHT) for merge in LEVELS]
+    means = [sum(shares[merge]) / len(WORLDS) for merge in LEVELS]
     assert means == sorted(means)
     assert means[LEVELS.index("typed")] > 0.95
     assert means[-1] > 0.98

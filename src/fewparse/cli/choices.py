@@ -12,7 +12,8 @@ from fewparse.search.settings import DECODERS
 
 Domain = Annotated[str, typer.Argument(help="A domain's name, or the path of its folder.")]
 Data = Annotated[
-    Path | None, typer.Option("--data", help="Where fetched datasets lie (default: FEWPARSE_DATA or yours).")
+    Path | None,
+    typer.Option("--data", help="The data folder (default: $FEWPARSE_DATA or the user's data directory)."),
 ]
 Pool = Annotated[
     int | None, typer.Option(help="How many of the training examples are taught, from the first.", min=1)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fewparse.cli import choices
 from fewparse.cli.console import download_progress, err
 from fewparse.data.datasets import DATASETS, dataset
 from fewparse.data.folder import Kept, Outcome, data_folder
@@ -12,16 +13,12 @@ from fewparse.data.folder import Kept, Outcome, data_folder
 app = typer.Typer(help="Benchmark datasets: fetch them, import them, see what is there.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help=f"The dataset: {' | '.join(DATASETS)}.")]
-Folder = Annotated[
-    Path | None,
-    typer.Option("--data", help="The data folder (default: $FEWPARSE_DATA or the user's data directory)."),
-]
 
 
 @app.command()
 def get(
     name: Name,
-    data: Folder = None,
+    data: choices.Data = None,
     mirror: Annotated[
         str | None,
         typer.Option(
@@ -46,14 +43,14 @@ def import_(
     source: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder that holds the files, or has them below.")
     ],
-    data: Folder = None,
+    data: choices.Data = None,
 ) -> None:
     """Take a dataset from files that are already on this machine."""
     tell(dataset(name).import_from(source, data_folder(data)))
 
 
 @app.command("list")
-def list_(data: Folder = None) -> None:
+def list_(data: choices.Data = None) -> None:
     """Tell which datasets are there, and how to get the others."""
     for name, known in DATASETS.items():
         kept = known.kept(data_folder(data))

@@ -98,7 +98,7 @@ def evaluation(
 def item_progress(total: int) -> Iterator[Callable[[list[Outcome]], None]]:
     """A progress bar on standard error, with the accuracy so far of the system that comes last."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("parsing", total=total)
 
         def after(outcomes: list[Outcome]) -> None:
