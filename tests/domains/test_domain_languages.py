@@ -113,7 +113,7 @@ def test_an_example_is_kept_out_of_the_prompt_also_when_its_canonical_utterance_
 def test_a_plain_grammar_has_no_canonical_utterances(make: Make, tmp_path: Path) -> None:
     domain = make('dialect = "lark"', "program", grammar='start: "(on lamp)"\n')
     assert domain.translator is None
-    with pytest.raises(UsageError, match="has no canonical utterances"):
+    with pytest.raises(UsageError, match="lacks canonical utterances"):
         Parser.from_domain(domain, target="canonical")
 
 

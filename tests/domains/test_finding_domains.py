@@ -99,6 +99,10 @@ def test_a_file_of_outputs_that_is_missing_or_wrong_is_shown(data: Path) -> None
     path.write_text('{"canonical": "x"}\n')
     with pytest.raises(DomainError, match=r"language\.jsonl:1:1: `program` is missing"):
         load_domain("overnight/blocks", data).check()
+    path.write_text('{"program": "(other)"}\n')
+    with pytest.raises(UsageError, match="lacks canonical utterances"):
+        load_domain("overnight/blocks", data).check()
+    load_domain("overnight/blocks", data).check("program")
     path.unlink()
     with pytest.raises(DomainError, match=r"language\.jsonl: cannot be read"):
         load_domain("overnight/blocks", data).check()

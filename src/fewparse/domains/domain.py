@@ -204,11 +204,10 @@ class Domain:
     def check(self, target: Target | None = None, template: str | None = None) -> None:
         """Read all that a parse will need, so that mistakes show before a model is loaded."""
         target = target or self.table.target
-        silent = target == "canonical" and not all(example.canonical for example in self.examples)
+        needed = (*self.examples, *(self.meanings if self.table.constraint.kind == "trie" else ()))
+        silent = target == "canonical" and not all(example.canonical for example in needed)
         if silent and not self.table.constraint.synchronous:
-            raise UsageError(f"the domain {self.name} has no canonical utterances", "Use the target `program`.")
-        if self.table.constraint.kind == "trie":
-            _ = self.meanings
+            raise UsageError(f"the domain {self.name} lacks canonical utterances", "Use the target `program`.")
         if self.table.constraint.kind in ("grammar", "induced"):
             copy_spans(self.side(target), self.table.constraint.copy_rules, "")
         _ = self.fold, self.template(template), self.executor
