@@ -20,7 +20,7 @@ def test_a_domain_is_judged_beside_what_needs_no_model(lamps: str) -> None:
     assert done.code == 0, done.err
     title, empty, heads, *table = done.out.splitlines()
     assert title.startswith(
-        "lamps: 2 test items, canonicals, 3 examples taught, 2 in the prompt by bm25 (best-last)"
+        "lamps: 2 test items, target canonical, 3 examples taught, 2 in the prompt by bm25 (best-last)"
     )
     assert not empty
     assert heads.startswith("system  ")
@@ -63,9 +63,9 @@ def test_results_are_kept_and_carried_on(lamps: str, tmp_path: Path) -> None:
 def test_training_examples_beyond_the_pool_can_be_parsed_instead(lamps: str) -> None:
     done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--target", "program")
     assert done.code == 0, done.err
-    assert done.out.startswith("lamps: 1 train items, programs, 3 examples taught")
+    assert done.out.startswith("lamps: 1 train items, target program, 3 examples taught")
     done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--pool", "2")
-    assert done.out.startswith("lamps: 2 train items, canonicals, 2 examples taught")
+    assert done.out.startswith("lamps: 2 train items, target canonical, 2 examples taught")
 
 
 def test_an_induced_constraint_can_say_programs_that_the_trie_does_not_know(lamps: str) -> None:

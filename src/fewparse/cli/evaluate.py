@@ -84,7 +84,7 @@ def evaluation(
         outcomes = evaluate(loaded, [*simple, *asked], items, split, records, after)
     table = rows(outcomes, asked[0].name)
     title = (
-        f"{loaded.name}: {len(items)} {split} items, {options.target}s, {len(loaded.examples)} examples taught, "
+        f"{loaded.name}: {len(items)} {split} items, target {options.target}, {len(loaded.examples)} examples taught, "
         f"{options.examples} in the prompt by {options.retriever} ({options.order}), {opened.name}"
     )
     report = json.dumps({"title": title, "rows": table}, ensure_ascii=False, indent=1)
