@@ -84,8 +84,8 @@ def evaluation(
         outcomes = evaluate(loaded, [*simple, *asked], items, split, records, after)
     table = rows(outcomes, asked[0].name)
     title = (
-        f"{loaded.name}: {len(items)} {split} items, target {options.target}, {len(loaded.examples)} examples taught, "
-        f"{options.examples} in the prompt by {options.retriever} ({options.order}), {opened.name}"
+        f"{loaded.name}: {len(items)} {split} items, target {options.target}, "
+        f"{len(loaded.examples)} examples taught, {options.examples} in the prompt by {options.retriever} ({options.order}), {opened.name}"
     )
     report = json.dumps({"title": title, "rows": table}, ensure_ascii=False, indent=1)
     if out:
