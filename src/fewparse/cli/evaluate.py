@@ -85,7 +85,8 @@ def evaluation(
     table = rows(outcomes, asked[0].name)
     title = (
         f"{loaded.name}: {len(items)} {split} items, target {options.target}, "
-        f"{len(loaded.examples)} examples taught, {options.examples} in the prompt by {options.retriever} ({options.order}), {opened.name}"
+        f"{len(loaded.examples)} examples taught, {options.examples} in the prompt by {options.retriever} "
+        f"({options.order}), {opened.name}"
     )
     report = json.dumps({"title": title, "rows": table}, ensure_ascii=False, indent=1)
     if out:
