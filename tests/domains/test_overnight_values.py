@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overnight_oracle import number_text as plain_number_text
 
 from fewparse.domains.overnight.reading import read
 from fewparse.domains.overnight.values import (
@@ -22,6 +21,7 @@ from fewparse.domains.overnight.values import (
     type_of,
 )
 from fewparse.errors import ExecutionError
+from overnight_oracle import number_text as plain_number_text
 
 
 @pytest.mark.parametrize(

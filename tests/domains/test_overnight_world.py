@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from overnight_small import SMALL_WORLD
 
 from fewparse.domains.overnight.values import TRUE, Date, Entity, Number
 from fewparse.domains.overnight.world import WORLDS, Fact, load_world
 from fewparse.errors import ExecutionError, UnknownName
+from overnight_small import SMALL_WORLD
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "overnight"
 ANN, BOB, DEE = (Entity(f"en.person.{name}") for name in ("ann", "bob", "dee"))
