@@ -264,5 +264,5 @@ def test_an_option_that_makes_no_sense_is_refused_at_once(
 def test_a_canonical_target_needs_canonical_utterances(tmp_path: Path, model: EmbeddedModel) -> None:
     (tmp_path / "domain.toml").write_text('name = "bare"\n[constraint]\nkind = "trie"\n')
     (tmp_path / "examples.jsonl").write_text('{"utterance": "lamp on", "program": "(set lamp on)"}')
-    with pytest.raises(UsageError, match="no canonical utterances"):
+    with pytest.raises(UsageError, match="lacks canonical utterances"):
         Parser.from_domain(tmp_path, model, target="canonical")

@@ -15,7 +15,11 @@ from fewparse.lm.weights import weights_path
 
 TO_PARSE = ["parse", "starter", HALL]
 MISUSES: dict[str, tuple[list[str | bytes], str, str]] = {
-    "domain": (["parse", "calender", HALL], "unknown domain 'calender'", "Did you mean calendar?"),
+    "domain": (
+        ["parse", "calender", HALL],
+        "unknown domain 'calender'",
+        "Did you mean calendar or overnight/calendar?",
+    ),
     "model": ([*TO_PARSE, "--model", "embeded"], "unknown model 'embeded'", "Did you mean embedded?"),
     "decoder": ([*TO_PARSE, "--decoder", "beem"], "unknown decoder 'beem'", "Did you mean beam?"),
     "retriever": ([*TO_PARSE, "--retriever", "bm52"], "unknown retriever 'bm52'", "Did you mean bm25?"),
@@ -28,7 +32,7 @@ MISUSES: dict[str, tuple[list[str | bytes], str, str]] = {
     "empty utterance": (["parse", "starter", ""], "the utterance is empty", ""),
     "blank utterance": (["parse", "starter", " \t"], "the utterance is empty", ""),
     "broken utterance": (["parse", "starter", b"lamp \xff"], "the utterance is not UTF-8 text", ""),
-    "no canonical": ([*TO_PARSE, "--target", "canonical"], "no canonical utterances", "`program`"),
+    "no canonical": ([*TO_PARSE, "--target", "canonical"], "lacks canonical utterances", "`program`"),
     "no width": ([*TO_PARSE, "--width", "0"], "the width is 0", "between 1 and 100"),
     "no number": ([*TO_PARSE, "--width", "five"], "'--width'", "valid integer"),
     "no candidates": ([*TO_PARSE, "--n-best", "0"], "'--n-best'", "greater than or equal to 1"),

@@ -5,10 +5,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import fewparse
 from fewparse.example import Candidate, Example
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
@@ -84,7 +84,7 @@ class Prompted:
         domain = self._parser.domain
         said = domain.meanings if domain.table.constraint.kind == "trie" else ()
         return {
-            "version": fewparse.__version__,
+            "version": version("fewparse"),
             "model": self._parser.model.name,
             "options": asdict(self._parser.options),
             "constraint": domain.table.constraint.model_dump(exclude_defaults=True),
