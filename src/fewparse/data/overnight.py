@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from fewparse.data.download import Progress, RemoteFile, fetch_all
 from fewparse.data.folder import Kept, Outcome, Splits, keep, kept_domains
 from fewparse.data.sempre import WHOLE, read_sempre
 from fewparse.errors import DataError, DataUnavailable, UsageError
 from fewparse.example import Example, is_unicode
+from fewparse.json_line import read_object
 
 NAME = "overnight"
 MIRROR = "FEWPARSE_OVERNIGHT_URL"
@@ -161,14 +162,7 @@ def read_lines(source: str, path: Path) -> Iterator[Example]:
     for number, line in enumerate(source.split("\n"), 1):
         if not line.strip():
             continue
-        try:
-            fields: Any = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"not valid JSON: {error.msg}", path, number, error.colno, source, WHOLE) from None
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"not readable JSON: {error}", path, number, hint=WHOLE) from None
-        if not isinstance(fields, dict):
-            raise DataError("expected an object", path, number, 1, source, WHOLE)
+        fields = read_object(line, number, path, DataError, WHOLE)
         for key in KEYS:
             text = fields.get(key)
             if not isinstance(text, str) or not text.strip() or not is_unicode(text):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Example, is_unicode
+from fewparse.json_line import read_object
 from fewparse.text_file import read_text
 
 EXAMPLES = "examples.jsonl"
@@ -27,14 +28,7 @@ def numbered_examples(path: Path, required: Sequence[str] = PAIR) -> Iterator[tu
 def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:
     """One line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
     source = "\n" * (number - 1) + text
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DomainError(f"not valid JSON: {error.msg}", path, number, error.colno, source) from None
-    except (ValueError, RecursionError) as error:
-        raise DomainError(f"not readable JSON: {error}", path, number) from None
-    if not isinstance(value, dict):
-        raise DomainError("expected an object with `utterance` and `program`", path, number, 1, source)
+    value = read_object(text, number, path, DomainError)
     known = Example.__dataclass_fields__
     for key, field in value.items():
         column = text.find(json.dumps(key)) + 1 or None

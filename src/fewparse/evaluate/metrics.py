@@ -30,6 +30,12 @@ class Judge:
         answer = self._answer(program)
         return answer is not FAILED and bool(answer == self._answer(gold))
 
+    def execute(self, program: str) -> Any:
+        """The answer of a program, found once; `ExecutionError` where it fails."""
+        if (answer := self._answer(program)) is FAILED:
+            raise ExecutionError("the program fails")
+        return answer
+
     def _execute(self, program: str) -> Any:
         try:
             return self._domain.execute(program)

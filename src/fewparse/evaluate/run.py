@@ -79,18 +79,18 @@ def evaluate(
             record = records.find(system, item)
             if record is None:
                 without = [item] if split == "train" else []
-                record = judged(system.predict(item, without), item, domain, judge)
+                record = judged(system.predict(item, without), item, judge)
                 records.add(system, item, record)
             outcome.records.append(record)
             after(outcomes)
     return outcomes
 
 
-def judged(prediction: Prediction, item: Example, domain: Domain, judge: Judge) -> Record:
+def judged(prediction: Prediction, item: Example, judge: Judge) -> Record:
     """What the candidates are worth, as they are ranked and as the model or a vote would rank them."""
     candidates = prediction.candidates
     alone = max(candidates, key=lambda c: c.model_score, default=None)
-    voted = vote(candidates, domain.execute) if domain.executor is not None else candidates
+    voted = vote(candidates, judge.execute)
     return Record(
         outputs=tuple(c.text for c in candidates),
         programs=tuple(c.program for c in candidates),
