@@ -135,6 +135,16 @@ def test_a_parser_is_another_system_once_a_file_of_its_domain_has_changed(
     assert settings() != before
 
 
+def test_an_item_that_was_shown_to_itself_is_parsed_anew_where_it_must_not_be(
+    lamps: Domain, tmp_path: Path
+) -> None:
+    item, records = lamps.examples[:1], Records(tmp_path / "records.jsonl")
+    evaluate(lamps, [Scripted("a")], item, "test", records)
+    system = Scripted("a")
+    evaluate(lamps, [system], item, "train", records)
+    assert system.hidden == [[item[0].utterance]]
+
+
 @pytest.mark.parametrize("line", ["nonsense\n", "[]\n", '{"settings": "x"}\n', '{"settings": "x", "item": "y"}\n'])
 def test_a_file_that_holds_no_records_is_refused_and_left_alone(line: str, tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
@@ -156,7 +166,7 @@ def test_a_record_survives_its_file(lamps: Domain, tmp_path: Path) -> None:
     found = [json.loads(line) for line in (tmp_path / "r").read_text().splitlines()]
     assert [line["utterance"] for line in found] == ["i want it on lamp", "i want it off radio"]
     assert outcome.records[0].usage == Usage(requests=2, forward_tokens=7)
-    assert Records(tmp_path / "r").find(system, lamps.test_examples[0]) == outcome.records[0]
+    assert Records(tmp_path / "r").find(system, lamps.test_examples[0], ()) == outcome.records[0]
 
 
 def test_tables_have_a_cell_for_every_head(lamps: Domain) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,13 @@ class Records:
             raise ResultsError(f"cannot be written: {error.strerror}", path, hint=ELSEWHERE) from None
         self._found.update(read_records(path))
 
-    def find(self, system: System, item: Example) -> Record | None:
+    def find(self, system: System, item: Example, without: Sequence[Example]) -> Record | None:
         """What is known already; results of other settings do not count."""
-        return self._found.get(key(system, item))
+        return self._found.get(key(system, item, without))
 
-    def add(self, system: System, item: Example, record: Record) -> None:
+    def add(self, system: System, item: Example, without: Sequence[Example], record: Record) -> None:
         """Keep a record, at once."""
-        place = key(system, item)
+        place = key(system, item, without)
         self._found[place] = record
         if self._path is not None:
             line = {"system": system.name, "settings": place[0], "item": place[1]}
@@ -97,9 +97,9 @@ def cut_off_half_a_line(path: Path) -> None:
         path.write_bytes(whole)
 
 
-def key(system: System, item: Example) -> tuple[str, str]:
-    """What a record is found by: all settings of the system, and the item."""
-    return fingerprint(system.settings), fingerprint([item.utterance, item.context, item.program])
+def key(system: System, item: Example, without: Sequence[Example]) -> tuple[str, str]:
+    """What a record is found by: all settings of the system, the item, and what was hidden for it."""
+    return fingerprint(system.settings), fingerprint([item.said, *(example.said for example in without)])
 
 
 def fingerprint(value: Any) -> str:

@@ -75,12 +75,12 @@ def evaluate(
     judge = Judge(domain)
     outcomes = [Outcome(system.name) for system in systems]
     for item in items:
+        without = [item] if split == "train" else []
         for system, outcome in zip(systems, outcomes, strict=True):
-            record = records.find(system, item)
+            record = records.find(system, item, without)
             if record is None:
-                without = [item] if split == "train" else []
                 record = judged(system.predict(item, without), item, judge)
-                records.add(system, item, record)
+                records.add(system, item, without, record)
             outcome.records.append(record)
             after(outcomes)
     return outcomes
