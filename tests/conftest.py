@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fewparse.data import overnight
+from fewparse.data import overnight, smcalflow
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.weights import pull
 
@@ -36,4 +36,15 @@ def overnight_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("the Overnight dataset is not beside this project")
     folder = tmp_path_factory.mktemp("data")
     overnight.import_from(source, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def smcalflow_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with SMCalFlow, imported from the copy beside the project."""
+    source = Path(__file__).parents[2] / "shared" / "data" / "smcalflow"
+    if not source.is_dir():
+        pytest.skip("the SMCalFlow dataset is not beside this project")
+    folder = tmp_path_factory.mktemp("data")
+    smcalflow.import_from(source, folder)
     return folder

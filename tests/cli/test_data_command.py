@@ -5,10 +5,12 @@ from pathlib import Path
 from cli.running import Ended, fewparse
 from data.serving import DOMAINS, Misbehaviour, needs_real_data, original_form, original_name, serving
 from data.serving import real_original as original
-from fewparse.data.overnight import read_sources
+from data.smcalflow_files import Said, turn_form
+from fewparse.data.published import read_sources
 from fewparse.example import Example
 
 LOOPBACK = {"no_proxy": "*"}
+NO_SMCALFLOW = "smcalflow is not there. Get it: fewparse data get smcalflow\n"
 
 
 def small(folder: Path) -> Path:
@@ -29,13 +31,15 @@ def test_import_tells_counts_and_place_and_list_tells_them_again(tmp_path: Path)
     ended = fewparse("data", "import", "overnight", str(source), env=environment)
     assert (ended.code, ended.out) == (0, told)
     assert f"note: not in {source}: basketball, " in ended.err
-    assert fewparse("data", "list", env=environment) == Ended(0, f"overnight {told}", "")
-    assert fewparse("data", "list", "--data", str(tmp_path / "data")) == Ended(0, f"overnight {told}", "")
+    assert fewparse("data", "list", env=environment) == Ended(0, f"overnight {told}{NO_SMCALFLOW}", "")
+    assert fewparse("data", "list", "--data", str(tmp_path / "data")) == Ended(
+        0, f"overnight {told}{NO_SMCALFLOW}", ""
+    )
 
 
 def test_list_tells_how_to_get_what_is_not_there(tmp_path: Path) -> None:
     ended = fewparse("data", "list", "--data", str(tmp_path))
-    assert ended == Ended(0, "overnight is not there. Get it: fewparse data get overnight\n", "")
+    assert ended == Ended(0, f"overnight is not there. Get it: fewparse data get overnight\n{NO_SMCALFLOW}", "")
 
 
 def test_an_unknown_dataset_is_named_with_the_known_ones() -> None:
@@ -63,11 +67,10 @@ def test_a_mirror_without_the_files_is_told_with_another_way(tmp_path: Path) -> 
             *("data", "get", "overnight", "--from", mirror.address, "--data", str(tmp_path)), env=LOOPBACK
         )
     assert (ended.code, ended.out) == (1, "")
-    assert f"error: {mirror.address}/{read_sources().files[0].path} cannot be fetched: the server answers 404" in (
-        ended.err
-    )
+    first = read_sources("overnight").files[0].path
+    assert f"error: {mirror.address}/{first} cannot be fetched: the server answers 404" in ended.err
     assert "fewparse data import NAME DIR" in ended.err
-    assert mirror.asked == [(f"/{read_sources().files[0].path}", None)]
+    assert mirror.asked == [(f"/{first}", None)]
 
 
 def test_a_mirror_that_is_no_web_address_is_misuse(tmp_path: Path) -> None:
@@ -79,7 +82,7 @@ def test_a_mirror_that_is_no_web_address_is_misuse(tmp_path: Path) -> None:
 @needs_real_data
 def test_get_fetches_from_a_mirror_once_and_carries_on_what_breaks(tmp_path: Path) -> None:
     with serving() as mirror:
-        for file in read_sources().files:
+        for file in read_sources("overnight").files:
             domain, _, part, _ = file.path.name.split(".")
             mirror.files[f"/{file.path}"] = original(domain, part)
         mirror.next = [Misbehaviour(drop_after=100_000)]
@@ -98,3 +101,54 @@ def test_get_fetches_from_a_mirror_once_and_carries_on_what_breaks(tmp_path: Pat
         forced = fewparse("data", "get", "overnight", "--force", env=environment)
         assert forced == Ended(0, told, "")
         assert len(mirror.asked) == 33
+
+
+def dialogues(folder: Path) -> Path:
+    """SMCalFlow as single turns, with three dialogues and none of the grammar."""
+    folder.mkdir()
+    turns = [Said(f"dialogue-{i}", 0, f"utterance {i}", f"(f {i})") for i in range(3)]
+    for name, chosen in (("train_300", turns[:1]), ("dev_200", turns[1:2]), ("dev_all", turns)):
+        (folder / f"{name}.jsonl").write_bytes(turn_form(chosen))
+    return folder
+
+
+def test_smcalflow_is_imported_and_listed_as_one_domain_with_all_its_files(tmp_path: Path) -> None:
+    source, data = dialogues(tmp_path / "source"), tmp_path / "data"
+    told = f"smcalflow: 1 train, 1 test, 2 full, in {data / 'smcalflow'}\n"
+    ended = fewparse("data", "import", "smcalflow", str(source), "--data", str(data))
+    assert (ended.code, ended.out) == (0, told)
+    assert f"note: {source / 'train_300.jsonl'} has other turns than it should" in ended.err
+    assert f"note: not in {source}: dev_100.jsonl; so dev_100.jsonl cannot be made\n" in ended.err
+    assert "(of the authors' grammar)" in ended.err
+    listed = fewparse("data", "list", "--data", str(data))
+    assert listed == Ended(0, f"overnight is not there. Get it: fewparse data get overnight\n{told}", "")
+
+
+def test_a_turn_with_a_bad_program_is_shown_with_its_place(tmp_path: Path) -> None:
+    source, data = dialogues(tmp_path / "source"), tmp_path / "data"
+    bad = source / "dev_all.jsonl"
+    bad.write_text(bad.read_text().replace("(f 2)", "(f 2"))
+    ended = fewparse("data", "import", "smcalflow", str(source), "--data", str(data))
+    assert (ended.code, ended.out) == (1, "")
+    assert f"error: {bad}:3: the program of a turn is no S-expression: dialogue-2,0:1:1: this ( is" in ended.err
+    assert "    (f 2\n    ^\n" in ended.err
+    assert "fetch it again" in ended.err
+    assert not data.exists()
+
+
+def test_a_mirror_that_has_other_dialogues_is_refused(tmp_path: Path) -> None:
+    first = read_sources("smcalflow").files[0]
+    with serving() as mirror:
+        mirror.files[f"/{first.path}"] = bytes(first.size)
+        environment = {**LOOPBACK, "FEWPARSE_SMCALFLOW_URL": mirror.address}
+        ended = fewparse("data", "get", "smcalflow", "--data", str(tmp_path), env=environment)
+    assert (ended.code, ended.out) == (1, "")
+    assert f"error: {mirror.address}/{first.path} is not the published file" in ended.err
+    assert "fewparse data import NAME DIR" in ended.err
+
+
+def test_the_help_names_the_datasets_and_their_mirrors() -> None:
+    ended = fewparse("data", "get", "--help")
+    assert "overnight | smcalflow" in ended.out
+    assert "$FEWPARSE_OVERNIGHT_URL" in ended.out
+    assert "$FEWPARSE_SMCALFLOW_URL" in ended.out

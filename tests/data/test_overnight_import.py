@@ -23,7 +23,8 @@ from data.serving import (
 )
 from fewparse.data import overnight
 from fewparse.data.folder import data_folder
-from fewparse.data.overnight import Published, Sources, get, import_from, kept, read_sources
+from fewparse.data.overnight import domains_of, get, import_from, kept
+from fewparse.data.published import Published, Sources, mirror_variable, read_sources
 from fewparse.data.sempre import read_sempre
 from fewparse.errors import CorruptData, DataError, DataUnavailable, UsageError
 from fewparse.example import Example
@@ -309,11 +310,11 @@ def test_the_data_folder_is_the_one_chosen_or_that_of_the_environment(
 
 
 def test_the_table_of_sources_has_two_files_a_domain() -> None:
-    sources = read_sources()
+    sources = read_sources(overnight.NAME)
     assert sources.address == (
         "https://raw.githubusercontent.com/ysu1989/CrossSemparse/7275a1cab2cd23442c356148978084f60d12e2ab"
     )
-    assert sources.domains == tuple(DOMAINS)
+    assert domains_of(sources) == tuple(DOMAINS)
     expected = {original_name(domain, part) for domain in DOMAINS for part in ("train", "test")}
     assert {file.path.name for file in sources.files} == expected
     assert all(len(file.sha256) == 64 and file.size > 100_000 for file in sources.files)
@@ -323,7 +324,7 @@ def test_the_table_of_sources_has_two_files_a_domain() -> None:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """A dataset of one domain in place of the real table; the files by their address."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.delenv(overnight.MIRROR, raising=False)
+    monkeypatch.delenv(mirror_variable(overnight.NAME), raising=False)
     files = {}
     table = []
     for part, examples in (("train", TRAIN), ("test", TEST)):
@@ -331,7 +332,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
         content = original_form(examples).encode()
         files[f"/mirror/{path}"] = content
         table.append(Published(path, len(content), hashlib.sha256(content).hexdigest()))
-    monkeypatch.setattr(overnight, "read_sources", lambda: Sources("http://127.0.0.1:9", tuple(table)))
+    monkeypatch.setattr(overnight, "read_sources", lambda _: Sources("http://127.0.0.1:9", tuple(table)))
     return files
 
 
@@ -352,7 +353,7 @@ def test_what_was_fetched_needs_no_network_again_unless_forced(
 ) -> None:
     with serving() as server:
         server.files = tiny
-        monkeypatch.setenv(overnight.MIRROR, f"{server.address}/mirror")
+        monkeypatch.setenv(mirror_variable(overnight.NAME), f"{server.address}/mirror")
         get(data)
     first = tree(data)
     get(data)
@@ -378,7 +379,7 @@ def test_the_real_data_is_the_same_fetched_or_imported_and_has_the_published_cou
     with serving() as server:
         server.files = {
             f"/{file.path}": real_original(*file.path.name.replace("paraphrases.", "").split(".")[:2])
-            for file in read_sources().files
+            for file in read_sources(overnight.NAME).files
         }
         fetched = get(tmp_path / "fetched", base_url=server.address)
     imported = import_from(REAL, tmp_path / "imported")

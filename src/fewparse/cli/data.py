@@ -9,6 +9,7 @@ from fewparse.cli import choices
 from fewparse.cli.console import download_progress, err
 from fewparse.data.datasets import DATASETS, dataset
 from fewparse.data.folder import Kept, Outcome, data_folder
+from fewparse.data.published import mirror_variable
 
 app = typer.Typer(help="Benchmark datasets: fetch them, import them, see what is there.", no_args_is_help=True)
 
@@ -25,7 +26,7 @@ def get(
             "--from",
             metavar="URL",
             help="A mirror: an address below which the files have the same paths as in their repository. "
-            "(Default for overnight: $FEWPARSE_OVERNIGHT_URL.)",
+            f"(Default: {', '.join(f'${mirror_variable(name)}' for name in DATASETS)}.)",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Fetch the files again, even if they are there.")] = False,
@@ -55,7 +56,7 @@ def list_(data: choices.Data = None) -> None:
     for name, known in DATASETS.items():
         kept = known.kept(data_folder(data))
         for domain in kept:
-            typer.echo(f"{name} {line(domain)}")
+            typer.echo(line(domain) if domain.domain == name else f"{name} {line(domain)}")
         if not kept:
             typer.echo(f"{name} is not there. Get it: fewparse data get {name}")
 
@@ -76,4 +77,5 @@ def tell(outcome: Outcome) -> None:
 
 def line(kept: Kept) -> str:
     """A domain with its numbers of examples and its place."""
-    return f"{kept.domain}: {kept.train} train, {kept.test} test, in {kept.path}"
+    counts = (("train", kept.train), ("test", kept.test), *kept.others)
+    return f"{kept.domain}: {', '.join(f'{count} {split}' for split, count in counts)}, in {kept.path}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fewparse.data import overnight
+from fewparse.data import overnight, smcalflow
 from fewparse.data.download import Progress
 from fewparse.data.folder import Kept, Outcome
 from fewparse.errors import UnknownName
@@ -29,7 +29,10 @@ class Dataset:
     kept: Callable[[Path], tuple[Kept, ...]]
 
 
-DATASETS = {overnight.NAME: Dataset(overnight.get, overnight.import_from, overnight.kept)}
+DATASETS = {
+    overnight.NAME: Dataset(overnight.get, overnight.import_from, overnight.kept),
+    smcalflow.NAME: Dataset(smcalflow.get, smcalflow.import_from, smcalflow.kept),
+}
 
 
 def dataset(name: str) -> Dataset:

@@ -1,8 +1,11 @@
 """The user's data folder, and the one form in which every dataset is kept there.
 
-<data>/<dataset>/<domain>/examples.jsonl   the training examples, in their official order
+A domain of a dataset is a folder, <data>/<dataset>/<domain>; that of a dataset with only one is <data>/<dataset>.
+
+examples.jsonl   the training examples, in their official order
 test.jsonl       the test examples
-language.jsonl   every canonical utterance with its program, once
+
+Beside these lies what else a dataset has: see there.
 """
 
 import json
@@ -15,28 +18,20 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from fewparse.errors import DataUnavailable
-from fewparse.example import Example
 
-TRAIN, TEST, LANGUAGE = "examples.jsonl", "test.jsonl", "language.jsonl"
+TRAIN, TEST = "examples.jsonl", "test.jsonl"
 CHOOSE_ANOTHER = "Choose a folder that can be written and has space: --data DIR, or set FEWPARSE_DATA."
 
 
 @dataclass(frozen=True)
-class Splits:
-    """The examples of one domain in their official order."""
-
-    train: tuple[Example, ...]
-    test: tuple[Example, ...]
-
-
-@dataclass(frozen=True)
 class Kept:
-    """A domain that is in the data folder, with its numbers of examples."""
+    """A domain that is in the data folder, with its numbers of examples; `others` are those of further files."""
 
     domain: str
     train: int
     test: int
     path: Path
+    others: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,51 +48,51 @@ def data_folder(chosen: Path | None = None) -> Path:
     return chosen or (Path(named) if named else user_data_path("fewparse"))
 
 
-def keep(domains: Mapping[str, Splits], folder: Path) -> tuple[Kept, ...]:
-    """Write domains into a dataset's folder. All are written to a scratch folder before the first is moved."""
+def keep(files: Mapping[str, bytes], folder: Path, outdated: Iterable[str] = ()) -> None:
+    """Write files, by their paths, into a dataset's folder, and take away those that they make outdated.
+
+    All are written to a scratch folder before the first is moved.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as scratch:
-            for domain, splits in domains.items():
-                write_domain(splits, Path(scratch) / domain)
-            for domain in domains:
-                (folder / domain).mkdir(exist_ok=True)
-                for name in (TRAIN, TEST, LANGUAGE):
-                    os.replace(Path(scratch) / domain / name, folder / domain / name)
+            for name, content in files.items():
+                write(Path(scratch) / name, content)
+            for name in files:
+                (folder / name).parent.mkdir(exist_ok=True)
+                os.replace(Path(scratch) / name, folder / name)
+        for name in outdated:
+            (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise cannot_keep(folder, error) from None
-    return tuple(
-        Kept(domain, len(splits.train), len(splits.test), folder / domain) for domain, splits in domains.items()
-    )
 
 
-def write_domain(splits: Splits, folder: Path) -> None:
-    """The three files of a domain; the same examples always give the same bytes."""
-    pairs = dict.fromkeys((e.canonical, e.program) for e in (*splits.train, *splits.test))
-    folder.mkdir()
-    for name, examples in ((TRAIN, splits.train), (TEST, splits.test)):
-        fields = ({"utterance": e.utterance, "canonical": e.canonical, "program": e.program} for e in examples)
-        write_lines(folder / name, fields)
-    write_lines(folder / LANGUAGE, ({"canonical": c, "program": p} for c, p in pairs))
-
-
-def write_lines(path: Path, objects: Iterable[Mapping[str, str | None]]) -> None:
-    """Objects as JSON, one a line, on the disk when this returns."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(o, ensure_ascii=False) + "\n" for o in objects)
+def write(path: Path, content: bytes) -> None:
+    """A file that is on the disk when this returns."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def kept_domains(domains: Sequence[str], folder: Path) -> tuple[Kept, ...]:
-    """Those of the domains that a dataset's folder has, all three files."""
+def as_lines(objects: Iterable[Mapping[str, str | None]]) -> bytes:
+    """Objects as JSON, one a line; the same objects always give the same bytes."""
+    return "".join(json.dumps(o, ensure_ascii=False) + "\n" for o in objects).encode("utf-8")
+
+
+def kept_domain(domain: str, folder: Path, needed: Sequence[str] = (), others: Sequence[str] = ()) -> Kept | None:
+    """A domain, if its folder has the examples and all files that it needs; `others` it may have."""
     try:
-        return tuple(
-            Kept(
-                domain, count_lines(folder / domain / TRAIN), count_lines(folder / domain / TEST), folder / domain
-            )
-            for domain in domains
-            if all((folder / domain / name).is_file() for name in (TRAIN, TEST, LANGUAGE))
+        if not all((folder / name).is_file() for name in (TRAIN, TEST, *needed)):
+            return None
+        more = [path for name in others if (path := folder / name).is_file()]
+        return Kept(
+            domain,
+            count_lines(folder / TRAIN),
+            count_lines(folder / TEST),
+            folder,
+            tuple((path.stem, count_lines(path)) for path in more),
         )
     except OSError as error:
         raise DataUnavailable(f"{folder} cannot be read: {error.strerror or error}", CHOOSE_ANOTHER) from None

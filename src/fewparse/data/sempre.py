@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+from fewparse.data.published import WHOLE
 from fewparse.errors import DataError
 from fewparse.example import Example
 from fewparse.grammar.sexpr import Atom, Form, Node, compact
 
 PREFIX = "edu.stanford.nlp.sempre.overnight.SimpleWorld."
-WHOLE = "Is the file whole and unchanged? Copy or fetch it again."
 TOKEN = re.compile(
     r"""(?P<space>(?:\s|\#[^\n]*)++)
       |(?P<open>\()
