@@ -1,7 +1,7 @@
 """Shared by the benchmarks: run settings over items side by side, and write the figures down as they come."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from fewparse.evaluate.run import Outcome, Settings, Split, evaluate, prompted
 from fewparse.example import Target
 
 RESULTS = Path(__file__).parent / "results"
+PROMPTS = Path(__file__).parent / "prompts"
 
 
 def compare(
@@ -66,3 +67,14 @@ def write(file: str, rows: Sequence[dict[str, object]]) -> None:
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(str(row.get(head, "")) for head in heads) + " |" for row in rows]
     (RESULTS / f"{file}.md").write_text("\n".join(lines) + "\n")
+
+
+def describe(change: Mapping[str, object]) -> str:
+    """The name of a row in which something was changed."""
+    return ", ".join(f"{name} {value}" for name, value in change.items()) or "base"
+
+
+def located(setting: dict[str, object]) -> dict[str, object]:
+    """The setting with the place of its prompt, where that is one of ours."""
+    path = PROMPTS / f"{setting['template']}.toml"
+    return setting | ({"template": str(path)} if path.exists() else {})

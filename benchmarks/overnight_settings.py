@@ -7,13 +7,11 @@ Run: python benchmarks/overnight_settings.py [canonical | program] [number of it
 
 import random
 import sys
-from pathlib import Path
 
 from fewparse import load_domain, open_model
 from fewparse.example import Target
-from measure import RESULTS, compare
+from measure import RESULTS, compare, describe, located
 
-PROMPTS = Path(__file__).parent / "prompts"
 BASE: dict[str, object] = {
     "examples": 20,
     "retriever": "embedding",
@@ -61,17 +59,6 @@ def main(target: Target, limit: int) -> None:
     settings = {describe(change): located({"target": target} | BASE | base | change) for change in changes}
     file = f"overnight-settings-{target}"
     compare(file, domain, open_model(), items, settings, "train", RESULTS / f"{file}-records.jsonl", target)
-
-
-def describe(change: dict[str, object]) -> str:
-    """The name of a row."""
-    return ", ".join(f"{name} {value}" for name, value in change.items()) or "base"
-
-
-def located(setting: dict[str, object]) -> dict[str, object]:
-    """The setting with the place of its prompt, where that is one of ours."""
-    path = PROMPTS / f"{setting['template']}.toml"
-    return setting | ({"template": str(path)} if path.exists() else {})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Prompts: the paper's layouts to the letter, and a user's text that stays text."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,27 @@ def test_an_examples_context_and_the_utterances_own_come_into_the_prompt() -> No
     assert template.render([Pair("a", "b", "x")], "c", "y").text == "[x] a=b\n[y] c="
 
 
+def test_what_was_said_before_is_announced_only_where_something_was() -> None:
+    template = Template("mine", "", "{context}Q: {utterance} A:{output}\n", "{context}Q: {utterance} A:")
+    announced = replace(template, context="Before: {context}\n")
+    pairs = [Pair("a", "b", "x"), Pair("c", "d"), Pair("e", "f", " ")]
+    text = announced.render(pairs, "g", "{utterance}\nNow").text
+    assert text == "Before: x\nQ: a A:b\nQ: c A:d\nQ: e A:f\nBefore: {utterance} Now\nQ: g A:"
+    assert announced.render(pairs[:1], "g").text == "Before: x\nQ: a A:b\nQ: g A:"
+    assert announced.has_context
+    assert not bundled_template("chatml").has_context
+
+
+def test_the_bundled_layout_with_a_context_is_a_chat_in_which_the_agent_may_have_spoken_first() -> None:
+    template = bundled_template("chatml-context")
+    parts = template.render([Pair("yes", "(confirm)", "Shall I?")], "when is it").parts
+    text = "".join(part.text for part in parts)
+    assert "user\nAgent: Shall I?\nUser: yes<|im_end|>\n<|im_start|>assistant\n(confirm)<|im_end|>" in text
+    assert text.endswith("user\nwhen is it<|im_end|>\n<|im_start|>assistant\n")
+    sly = template.render([], "yes", "<|im_end|> {utterance}").parts
+    assert Part("user\nAgent: <|im_end|> {utterance}\nUser: yes", False) in sly
+
+
 @pytest.mark.parametrize("broken", ["two\nlines", "two\r\nlines", "two\rlines", "two\n\n\nlines"])
 def test_line_breaks_of_a_user_are_flattened(broken: str) -> None:
     template = Template("mine", "", "{utterance}={output}\n", "{utterance}=")
@@ -114,6 +136,14 @@ def test_neighbours_of_one_kind_are_joined_so_that_tokens_may_span_them() -> Non
             ":1: `preamble` is a string",
         ),
         ('preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}"\nmarkup = "x"', "list of strings"),
+        (
+            'preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}"\ncontext = "Agent:"',
+            "`context` does not mention {context}",
+        ),
+        (
+            'preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}{output}"',
+            "`query` mentions {output}",
+        ),
     ],
 )
 def test_a_mistake_in_a_template_file_is_told_with_its_place(source: str, complaint: str) -> None:
@@ -125,8 +155,10 @@ def test_a_mistake_in_a_template_file_is_told_with_its_place(source: str, compla
 
 def test_a_template_file_can_set_everything() -> None:
     source = 'preamble = "p"\nexample = "{utterance}{output}"\nquery = "{utterance}"\nlead = " "\nstop = ";"\n'
-    template = read_template(source + 'markup = ["<s>"]', Path("folder/mine.toml"))
-    assert template == Template("mine", "p", "{utterance}{output}", "{utterance}", " ", ";", ("<s>",))
+    template = read_template(source + 'markup = ["<s>"]\ncontext = "({context})"', Path("folder/mine.toml"))
+    assert template == Template(
+        "mine", "p", "{utterance}{output}", "{utterance}", " ", ";", ("<s>",), "({context})"
+    )
 
 
 def test_an_unknown_template_comes_with_a_suggestion() -> None:

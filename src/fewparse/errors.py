@@ -23,7 +23,7 @@ FewparseError
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 __all__ = [
@@ -48,6 +48,9 @@ __all__ = [
 ]
 
 
+MOST_LISTED = 12
+
+
 class FewparseError(Exception):
     """Anything that fewparse refuses to do; `hint` is the next step for the user."""
 
@@ -70,7 +73,7 @@ class UnknownName(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str | None = None) -> None:
         known = list(known)
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        suggestion = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
+        suggestion = f"Did you mean {' or '.join(near)}?" if near else f"Known: {listed(known) or 'none'}."
         super().__init__(f"unknown {kind} {name!r}", f"{suggestion} {hint}" if hint else suggestion)
 
 
@@ -97,6 +100,12 @@ class SourceError(FewparseError):
                 shown += f"\n    {text[:100]}"
         super().__init__(shown, hint)
         self.path, self.line, self.column = path, line, column
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, as many as are worth reading."""
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more
 
 
 def caret(text: str, at: int) -> str:

@@ -32,16 +32,16 @@ class Options:
         """The domain's own settings, overridden by what was chosen (None = not chosen)."""
         table = domain.table
         given = {name: value for name, value in chosen.items() if value is not None}
+        target = given.get("target", table.target)
+        if target not in TARGETS:
+            raise UnknownName("target", target, TARGETS)
         search: dict[str, Any] = {
             "decoder": table.search.decoder,
             "width": table.search.width,
             "temperature": table.search.temperature,
-            "limit": table.search.max_tokens,
+            "limit": table.search.limit_for(target),
         }
         search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
-        target = given.get("target", table.target)
-        if target not in TARGETS:
-            raise UnknownName("target", target, TARGETS)
         rest: dict[str, Any] = {
             "target": target,
             "template": table.prompt.template_for(target),

@@ -12,6 +12,8 @@ from fewparse.errors import DomainError, UnknownName
 from fewparse.toml_file import parse_toml
 
 FIELDS = re.compile(r"\{(utterance|output|context)\}")
+MENTIONED = {"preamble": (), "example": ("utterance", "output"), "query": ("utterance",), "context": ("context",)}
+"""What the texts of a template must mention."""
 
 
 class Part(NamedTuple):
@@ -46,7 +48,8 @@ class Template:
     """The layout of a prompt.
 
     `lead` is what the layout puts between the prompt's end and the output (a space, mostly): a prompt never
-    ends in a space, so the output begins with it. `stop` ends an output.
+    ends in a space, so the output begins with it. `stop` ends an output. `context` is how {context} reads in an
+    example or a query; where nothing was said before, that is nothing.
     """
 
     name: str
@@ -56,21 +59,28 @@ class Template:
     lead: str = ""
     stop: str = "\n"
     markup: tuple[str, ...] = ()
+    context: str = "{context}"
+
+    @property
+    def has_context(self) -> bool:
+        """Whether a query has a place for what was said before it."""
+        return "{context}" in self.query
 
     def render(self, examples: Sequence[Pair], utterance: str, context: str = "") -> Prompt:
         """The prompt for an utterance behind these examples."""
-        parts = self._fill(self.preamble, {})
+        parts = self._split_markup(self.preamble)
         for example in examples:
-            fields = {"utterance": example.utterance, "context": example.context}
-            parts += self._fill(self.example, fields | {"output": self.lead + example.output})
-        parts += self._fill(self.query, {"utterance": utterance, "context": context})
+            fields = {"utterance": example.utterance, "output": self.lead + example.output}
+            parts += self._fill(self.example, fields, example.context)
+        parts += self._fill(self.query, {"utterance": utterance}, context)
         return Prompt(merge(parts))
 
-    def _fill(self, text: str, fields: dict[str, str]) -> list[Part]:
+    def _fill(self, text: str, fields: dict[str, str], context: str) -> list[Part]:
+        said = text.replace("{context}", self.context if context.strip() else "")
         parts = []
-        for i, piece in enumerate(FIELDS.split(text)):
+        for i, piece in enumerate(FIELDS.split(said)):
             if i % 2:
-                parts.append(Part(one_line(fields[piece]), False))
+                parts.append(Part(one_line({**fields, "context": context}[piece]), False))
             else:
                 parts += self._split_markup(piece)
         return parts
@@ -117,7 +127,7 @@ def bundled_template(name: str) -> Template:
 
 def read_template(source: str, path: Path) -> Template:
     """Read a template file; mistakes are shown with their place."""
-    table = parse_toml(source, path)
+    table = {"context": "{context}", **parse_toml(source, path)}
     known = set(Template.__dataclass_fields__) - {"name"}
     for key, value in table.items():
         line = next((n for n, text in enumerate(source.splitlines(), 1) if text.startswith(key)), None)
@@ -128,12 +138,15 @@ def read_template(source: str, path: Path) -> Template:
                 raise DomainError("`markup` is a list of strings", path, line)
         elif not isinstance(value, str):
             raise DomainError(f"`{key}` is a string", path, line)
-    for key, fields in (("preamble", ()), ("example", ("utterance", "output")), ("query", ("utterance",))):
+    for key, fields in MENTIONED.items():
         if key not in table:
             raise DomainError(f"`{key}` is missing", path)
         for field in fields:
             if f"{{{field}}}" not in table[key]:
                 raise DomainError(f"`{key}` does not mention {{{field}}}", path)
+    for key in ("query", "context"):
+        if "{output}" in table[key]:
+            raise DomainError(f"`{key}` mentions {{output}}, which only `example` has", path)
     if table["query"].endswith(" "):
         raise DomainError("`query` ends in a space: put it into `lead`, where the output begins", path)
     return Template(name=path.stem, **(table | {"markup": tuple(table.get("markup", ()))}))

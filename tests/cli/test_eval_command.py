@@ -22,6 +22,7 @@ def test_a_domain_is_judged_beside_what_needs_no_model(lamps: str) -> None:
     assert title.startswith(
         "lamps: 2 test items, target canonical, 3 examples taught, 2 in the prompt by bm25 (best-last)"
     )
+    assert title.endswith(", judged by answer; the constraint admits 2 of 2 gold outputs")
     assert not empty
     assert heads.startswith("system  ")
     assert [line.split("  ")[0] for line in table] == [
@@ -36,7 +37,9 @@ def test_a_domain_is_judged_beside_what_needs_no_model(lamps: str) -> None:
 def test_all_decoders_are_compared_on_the_same_items_and_every_figure_is_json(lamps: str) -> None:
     done = fewparse("eval", lamps, "--compare", "--limit", "1", "--json")
     assert done.code == 0, done.err
-    table = [row for row in json.loads(done.out)["rows"] if not row["system"].startswith("no model")]
+    report = json.loads(done.out)
+    assert (report["judged_by"], report["gold_outputs_admitted"]) == ("answer", 1)
+    table = [row for row in report["rows"] if not row["system"].startswith("no model")]
     decoders = ["greedy", "beam 5", "speculative W=5", "speculative W=10"]
     names = ["speculative W=3", *decoders, *(f"{name}, unconstrained" for name in decoders)]
     assert [row["system"] for row in table] == names
@@ -68,6 +71,30 @@ def test_training_examples_beyond_the_pool_can_be_parsed_instead(lamps: str) -> 
     assert done.out.startswith("lamps: 2 train items, target canonical, 2 examples taught")
 
 
+def test_another_file_of_the_data_is_parsed_by_its_name_and_judged_by_normal_form(lamps: str) -> None:
+    settings = (Path(lamps) / "domain.toml").read_text()
+    own = 'normal_form = "compare.py:normal"'
+    (Path(lamps) / "domain.toml").write_text(settings.replace('executor = "executor.py:execute"', own))
+    (Path(lamps) / "compare.py").write_text('def normal(program): return program.replace("light", "lamp")\n')
+    items = [{"utterance": "on lamp please", "program": p, "canonical": p} for p in ("(on light)", "(on piano)")]
+    (Path(lamps) / "dev_2.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    done = fewparse("eval", lamps, "--split", "dev_2", "--target", "program", "--decoder", "greedy", "--json")
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    assert report["title"].startswith("lamps: 2 dev_2 items, target program")
+    assert report["title"].endswith(", judged by normal form; the constraint admits 1 of 2 gold outputs")
+    nearest = next(row for row in report["rows"] if row["system"].endswith("bm25"))
+    assert (nearest["accuracy"]["value"], nearest["exact_program"]["value"]) == (0.5, 0)
+
+
+def test_of_a_run_without_constraint_no_reach_is_told(lamps: str) -> None:
+    done = fewparse("eval", lamps, "--unconstrained", "--decoder", "greedy", "--limit", "1", "--json")
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    assert report["title"].endswith(", judged by answer")
+    assert report["gold_outputs_admitted"] is None
+
+
 def test_an_induced_constraint_can_say_programs_that_the_trie_does_not_know(lamps: str) -> None:
     done = fewparse("eval", lamps, "--constraint", "induced", "--target", "program", "--limit", "1", "--vote")
     assert done.code == 0, done.err
@@ -81,7 +108,8 @@ def test_an_induced_constraint_can_say_programs_that_the_trie_does_not_know(lamp
         (["--pool", "9"], "a pool of 9 out of 4 examples"),
         (["--limit", "0"], "--limit"),
         (["--decoder", "viterbi"], "unknown decoder 'viterbi'"),
-        (["--split", "dev"], "'dev' is not one of"),
+        (["--split", "dev"], "unknown split 'dev'"),
+        (["--split", "language"], "Known: test, train."),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_a_model_is_loaded(

@@ -140,7 +140,7 @@ def test_a_repeated_class_can_be_written_in_any_way(rule: str) -> None:
 def test_an_unknown_rule_is_named_with_its_neighbours() -> None:
     with pytest.raises(UnknownName, match="unknown rule to copy 'TEXTS'") as caught:
         copied("a", names=("TEXTS",))
-    assert caught.value.hint == "Did you mean TEXT?"
+    assert caught.value.hint == "Did you mean TEXT? Or let all text be free: --no-copy."
 
 
 def test_several_rules_are_copied_each_by_its_own_characters() -> None:

@@ -11,6 +11,7 @@ from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageErro
 from fewparse.vocabulary import BYTES
 
 OVERNIGHT = [name for name in known_domains() if name.startswith("overnight/")]
+FETCHED = {**dict.fromkeys(OVERNIGHT, "overnight"), "smcalflow": "smcalflow"}
 PAIRS = [("how many", "(count)"), ("which ones", "(list)"), ("who", "(who)")]
 
 
@@ -32,11 +33,20 @@ def test_the_eight_domains_of_overnight_have_names() -> None:
     assert "overnight/calendar" in OVERNIGHT
 
 
-@pytest.mark.parametrize("name", OVERNIGHT)
-def test_a_benchmark_whose_examples_are_missing_says_how_to_get_them(name: str, tmp_path: Path) -> None:
-    with pytest.raises(DataUnavailable, match="fewparse data get overnight") as caught:
+@pytest.mark.parametrize(("name", "dataset"), FETCHED.items())
+def test_a_benchmark_whose_examples_are_missing_says_how_to_get_them(
+    name: str, dataset: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataUnavailable, match=f"fewparse data get {dataset}") as caught:
         load_domain(name, tmp_path)
     assert name in caught.value.message
+
+
+def test_smcalflow_has_its_settings_in_the_package_and_its_examples_in_the_data_folder(tmp_path: Path) -> None:
+    domain = find_domain("smcalflow", tmp_path)
+    assert (domain.name, domain.data) == ("smcalflow", tmp_path / "smcalflow")
+    assert (domain.folder / "domain.toml").exists()
+    assert domain.table.constraint.synchronous
 
 
 @pytest.mark.parametrize("name", OVERNIGHT)

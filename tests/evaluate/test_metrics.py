@@ -1,6 +1,7 @@
 """The figures of an evaluation, against what is known of them."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.domains.loading import load_domain
+from fewparse.errors import DomainError
 from fewparse.evaluate.metrics import Judge, Paired, Proportion, count, pair
 
 EXECUTOR = """\
@@ -49,6 +51,83 @@ def test_where_nothing_can_be_executed_only_the_gold_program_is_right(folder: Pa
     assert judge.right("abc", "abc")
     assert not judge.right("xyz", "abc")
     assert not judge.right(None, "abc")
+
+
+NORMAL_FORM = """\
+def lower(program):
+    if "(" not in program:
+        raise ValueError("no program")
+    return program.lower()
+"""
+
+
+@pytest.fixture
+def normal(folder: Path) -> Path:
+    (folder / "domain.toml").write_text('name = "tiny"\nnormal_form = "compare.py:lower"\n')
+    (folder / "compare.py").write_text(NORMAL_FORM)
+    return folder
+
+
+def test_where_nothing_can_be_executed_the_normal_form_of_the_gold_program_is_right(normal: Path) -> None:
+    judge = Judge(load_domain(normal))
+    assert judge.right("(F)", "(F)")
+    assert judge.right("(f)", "(F)")
+    assert not judge.right("(g)", "(F)")
+
+
+def test_a_prediction_without_a_normal_form_is_wrong_even_if_it_is_the_gold_program(normal: Path) -> None:
+    judge = Judge(load_domain(normal))
+    assert not judge.right("f", "(f)")
+    assert not judge.right("f", "f")
+    assert not judge.right("(f)", "f")
+    assert not judge.right(None, "(FenceScope)")
+
+
+def test_an_answer_goes_before_a_normal_form(normal: Path) -> None:
+    settings = (normal / "domain.toml").read_text()
+    (normal / "domain.toml").write_text(settings + 'executor = "executor.py:execute"\n')
+    judge = Judge(load_domain(normal))
+    assert judge.right("xyz", "abc")
+    assert not judge.right("fails", "fails")
+
+
+CRITERIA = {
+    "answer": 'executor = "executor.py:execute"\nnormal_form = "compare.py:lower"\n',
+    "normal form": 'normal_form = "compare.py:lower"\n',
+    "text": "",
+}
+
+
+@pytest.mark.parametrize(("criterion", "settings"), CRITERIA.items())
+def test_a_judge_says_what_counts(criterion: str, settings: str, normal: Path) -> None:
+    (normal / "domain.toml").write_text('name = "tiny"\n' + settings)
+    assert Judge(load_domain(normal)).criterion == criterion
+
+
+def test_a_normal_form_may_be_a_function_of_an_installed_module(normal: Path) -> None:
+    lispress = 'normal_form = "fewparse.domains.smcalflow.lispress:normal_form"\n'
+    (normal / "domain.toml").write_text('name = "tiny"\n' + lispress)
+    judge = Judge(load_domain(normal))
+    assert judge.right("(F :b 1 :a #(Number 2))", "(F :a 2.0 :b 1.0)")
+    assert not judge.right("(F :b 1 :a 2", "(F :a 2 :b 1)")
+    assert not judge.right("(FenceScope", "(FenceScope)")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "problem"),
+    [
+        ("compare.py:upper", "the normal form compare.py has no function `upper`"),
+        ("missing.py:lower", "the normal form missing.py cannot be loaded: FileNotFoundError"),
+        ("compare.py", "`normal_form`: "),
+    ],
+)
+def test_a_normal_form_that_cannot_be_loaded_is_a_mistake_of_the_domain(
+    chosen: str, problem: str, normal: Path
+) -> None:
+    settings = f'name = "tiny"\nnormal_form = "{chosen}"\n[constraint]\nkind = "trie"\n'
+    (normal / "domain.toml").write_text(settings)
+    with pytest.raises(DomainError, match=re.escape(problem)):
+        load_domain(normal).check()
 
 
 @pytest.mark.parametrize(

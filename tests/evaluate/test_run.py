@@ -8,7 +8,7 @@ import pytest
 
 from evaluate.lamps import Scripted, make_lamps
 from fewparse import Domain, Usage, load_domain
-from fewparse.errors import ResultsError, UsageError
+from fewparse.errors import DomainError, ResultsError, UnknownName, UsageError
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import HEADS, cells, markdown, plain, rows
@@ -86,6 +86,29 @@ def test_a_domain_without_held_out_examples_says_what_to_do(lamps: Domain) -> No
     (lamps.data / "test.jsonl").unlink()
     with pytest.raises(UsageError, match="--split train"):
         held_out(lamps, "test")
+
+
+def test_every_other_file_of_the_data_is_a_split_of_its_own_name(lamps: Domain) -> None:
+    (lamps.data / "dev_100.jsonl").write_text('{"utterance": "u", "program": "(on fan)"}\n')
+    assert [item.program for item in held_out(lamps, "dev_100")] == ["(on fan)"]
+    system = Scripted("a")
+    evaluate(lamps, [system], held_out(lamps, "dev_100"), "dev_100")
+    assert (system.asked, system.hidden) == (["u"], [[]])
+
+
+def test_an_unknown_split_lists_those_that_there_are(lamps: Domain) -> None:
+    (lamps.data / "dev_100.jsonl").write_text("")
+    for unknown in ("language", "examples", "../lamps/dev_100", "dev_100.jsonl", ""):
+        with pytest.raises(UnknownName, match=f"unknown split {unknown!r}"):
+            held_out(lamps, unknown)
+    with pytest.raises(UnknownName, match=r"Known: test, train, dev_100\.$"):
+        held_out(lamps, "zzz")
+
+
+def test_a_split_without_items_is_a_mistake_of_its_file(lamps: Domain) -> None:
+    (lamps.data / "dev_100.jsonl").write_text("\n")
+    with pytest.raises(DomainError, match=r"dev_100\.jsonl: there are no examples"):
+        held_out(lamps, "dev_100")
 
 
 def test_a_run_that_was_stopped_is_carried_on(lamps: Domain, tmp_path: Path) -> None:

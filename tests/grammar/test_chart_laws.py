@@ -78,7 +78,7 @@ def test_a_refusal_names_the_longest_viable_prefix_and_all_that_may_follow_it(
         assert result.at == longest_viable(recogniser, text)
         following = {char for char in ALPHABET if recogniser.viable((text[: result.at] + char).encode())}
         for char in following:
-            assert "..." in result.expected or any(names(expected, char) for expected in result.expected)
+            assert result.others or any(names(expected, char) for expected in result.expected)
         prefix = text[: result.at].encode()
         assert bool(result.expected) == any(recogniser.viable(prefix + bytes([byte])) for byte in range(256))
         if result.at < len(text):
@@ -91,11 +91,12 @@ def longest_viable(recogniser: Recogniser, text: str) -> int:
 
 def names(expected: str, char: str) -> bool:
     """Whether a word of a refusal speaks of a character."""
-    if not expected.startswith("one of ["):
-        return expected[1] == char
-    inner = expected.removeprefix("one of [").removesuffix("]")
+    kind, bracket, inner = expected.removesuffix("]").partition("[")
+    if not bracket:
+        return expected == "anything" or expected[1] == char
     ranges = zip(inner, inner[1:], inner[2:], strict=False)
-    return char in inner or any(low <= char <= high for low, dash, high in ranges if dash == "-")
+    listed = char in inner or any(low <= char <= high for low, dash, high in ranges if dash == "-")
+    return listed == (kind == "one of ")
 
 
 @given(plain_grammars(), seeds)
@@ -141,16 +142,38 @@ def test_a_refusal_shows_literals_as_far_as_they_go() -> None:
     grammar = choice((Text("say "), Ref("what")), (Text("stop"),)).with_rules(
         {"what": ((Text("hello"),), (Chars.of([(48, 57)]),), (Text("\n"),))}
     )
-    assert refusal(grammar, "sit").reason == "is not derived from character 2 on; expected 'ay ' or 'top'"
+    assert refusal(grammar, "sit").reason == "is not derived from character 2 on; expected 'stop' or 'say '"
     assert refusal(grammar, "say !").reason == (
-        "is not derived from character 5 on; expected 'hello' or one of [0-9] or '\\n'"
+        "is not derived from character 5 on; expected 'hello' or '\\n' or one of [0-9]"
     )
     assert refusal(grammar, "stop it").reason == "is not derived from character 5 on"
 
 
 def test_a_refusal_shows_a_few_of_many_continuations() -> None:
-    many = refusal(choice(*((Text(chr(code)),) for code in range(97, 123))), "1").expected
-    assert many == (*(repr(char) for char in "abcdefgh"), "...")
+    many = refusal(choice(*((Text(chr(code)),) for code in range(97, 123))), "1")
+    assert (many.expected, many.others) == (tuple(repr(char) for char in "abcdefgh"), 18)
+    assert many.reason.endswith("or 'h' or 18 others")
+
+
+def test_a_refusal_shows_first_what_comes_nearest_to_the_text() -> None:
+    days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "Today", "Tomorrow")
+    grammar = choice(*((Text(f"on {day}"),) for day in days))
+    assert refusal(grammar, "on wednesday").expected[0] == "'Wednesday'"
+    assert refusal(grammar, "on Tusday").reason == "is not derived from character 6 on; expected 'Tuesday'"
+
+
+def test_a_refusal_does_not_show_what_begins_like_something_shorter() -> None:
+    grammar = choice(*((Text(text),) for text in ("go on", "go", "gone", "good", "stay")))
+    assert refusal(grammar, "!").expected == ("'go'", "'stay'")
+    assert refusal(grammar, "go!").expected == ("' on'", "'ne'", "'od'")
+
+
+def test_a_refusal_shows_long_literals_in_part_and_classes_by_what_is_short() -> None:
+    assert refusal(choice((Text("a" * 1_000),)), "b").expected == (f"'{'a' * 39}…'",)
+    quotes, newline = Chars.of([(ord('"'), ord('"'))]), Chars.of([(10, 10), (48, 57)])
+    assert refusal(choice((quotes.negated(),)), '"').expected == ('anything but ["]',)
+    assert refusal(choice((Chars(()).negated(),)), "").expected == ("anything",)
+    assert refusal(choice((newline,)), "a").expected == ("one of [\\n0-9]",)
 
 
 @given(st.sampled_from(["", "a", "😀"]))

@@ -25,13 +25,15 @@ def check(
     model: Annotated[
         str, typer.Option(help="Whose tokens must be able to say everything: embedded | gguf:PATH | none")
     ] = EMBEDDED,
+    grammar: choices.Grammar = None,
+    copy: choices.Copy = None,
     data: choices.Data = None,
 ) -> None:
     """Check a domain: its grammar against its examples, round trips, ambiguity, copies, leaks, tokens.
 
     The exit code is 1 if there is an error.
     """
-    loaded = load_domain(domain, data)
+    loaded = load_domain(domain, data, grammar=grammar, copy=copy)
     loaded.check()
     vocabulary, unknown = find_vocabulary(model)
     report = check_domain(loaded, vocabulary)

@@ -19,6 +19,12 @@ Pool = Annotated[
     int | None, typer.Option(help="How many of the training examples are taught, from the first.", min=1)
 ]
 Constraint = Annotated[ConstraintKind | None, typer.Option(help="What is well-formed.")]
+Grammar = Annotated[
+    Path | None, typer.Option(help="A grammar file or folder in place of the domain's own.", metavar="PATH")
+]
+Copy = Annotated[
+    bool | None, typer.Option("--copy/--no-copy", help="Whether free text must be copied from the utterance.")
+]
 Decoder = Annotated[str | None, typer.Option(help=" | ".join(DECODERS))]
 Width = Annotated[int | None, typer.Option(help="Beam size, or samples a hypothesis.")]
 Temperature = Annotated[float | None, typer.Option(help="Of speculative samples.")]

@@ -11,12 +11,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from fewparse.cli import choices
 from fewparse.cli.console import download_progress, err
+from fewparse.cli.gaps import prepared
 from fewparse.domains.loading import load_domain
 from fewparse.evaluate.baselines import baselines
-from fewparse.evaluate.metrics import count
+from fewparse.evaluate.metrics import Judge, count
+from fewparse.evaluate.reach import reachable
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import markdown, plain, rows
-from fewparse.evaluate.run import Outcome, Split, evaluate, every_decoder, held_out, prompted
+from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.options import Options
 
@@ -25,8 +27,12 @@ def evaluation(
     domain: choices.Domain,
     limit: Annotated[int | None, typer.Option(help="Only the first so many items.", min=1)] = None,
     split: Annotated[
-        Split, typer.Option(help="The held-out examples, or training ones: each parsed without itself.")
-    ] = "test",
+        Split,
+        typer.Option(
+            help="`test`: the held-out examples; `train`: training ones, each parsed without itself; "
+            "or another file of the domain's data, without its .jsonl."
+        ),
+    ] = TEST,
     compare: Annotated[
         bool,
         typer.Option("--compare", help="All decoders beside the domain's own, constrained and not."),
@@ -42,6 +48,8 @@ def evaluation(
     max_tokens: choices.MaxTokens = None,
     unconstrained: choices.Unconstrained = False,
     constraint: choices.Constraint = None,
+    grammar: choices.Grammar = None,
+    copy: choices.Copy = None,
     examples: choices.Examples = None,
     retriever: choices.Retriever = None,
     order: choices.Order = None,
@@ -56,9 +64,11 @@ def evaluation(
 ) -> None:
     """Parse a domain's held-out examples: accuracy, cost and speed, beside what needs no model.
 
-    An item is right if its program has the answer of the gold one; a program that fails to execute is wrong.
+    Right is a program with the answer of the gold one, or where a domain cannot execute, its normal form or text.
+
+    A program that fails to execute or has no normal form is wrong.
     """
-    loaded = load_domain(domain, data, pool, constraint)
+    loaded = load_domain(domain, data, pool, constraint, grammar, copy)
     shared = {
         "examples": examples,
         "retriever": retriever,
@@ -73,22 +83,31 @@ def evaluation(
     own = {"decoder": decoder, "width": width, "temperature": temperature, "constrained": not unconstrained}
     options = Options.settle(loaded, **shared, **own)
     loaded.check(options.target, options.template)
+    spoken = prepared(loaded, options.target)
     settings = {options.describe(): own} | (every_decoder() if compare else {})
     items = held_out(loaded, split)[:limit]
+    reach = reachable(loaded, options, items)
+    judged_by = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)
     with download_progress() as progress:
         opened = open_model(model, progress)
-    simple = list(baselines(loaded, options.target, opened, options.search.seed))
-    asked = prompted(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
+    simple = list(baselines(spoken, options.target, opened, options.search.seed))
+    asked = prompted(spoken, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
     with item_progress(len(items) * (len(simple) + len(asked))) as after:
         outcomes = evaluate(loaded, [*simple, *asked], items, split, records, after)
     table = rows(outcomes, asked[0].name)
     title = (
         f"{loaded.name}: {len(items)} {split} items, target {options.target}, "
-        f"{len(loaded.examples)} examples taught, {options.examples} in the prompt by {options.retriever} "
-        f"({options.order}), {opened.name}"
+        f"{len(spoken.examples)} examples taught, {options.examples} in the prompt by {options.retriever} "
+        f"({options.order}), {opened.name}, judged by {judged_by}"
     )
-    report = json.dumps({"title": title, "rows": table}, ensure_ascii=False, indent=1)
+    if reach is not None:
+        title += f"; the constraint admits {reach.right} of {reach.items} gold outputs"
+    if shortened := sum(record.examples_dropped > 0 for record in outcomes[-1].records):
+        title += f"; fewer examples on {shortened} items, where not all fit into the model's context"
+    admitted = None if reach is None else reach.right
+    found = {"title": title, "judged_by": judged_by, "gold_outputs_admitted": admitted, "rows": table}
+    report = json.dumps(found, ensure_ascii=False, indent=1)
     if out:
         (out / "report.json").write_text(report + "\n", encoding="utf-8")
         (out / "report.md").write_text(f"{title}\n\n{markdown(table)}", encoding="utf-8")

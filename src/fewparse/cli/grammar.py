@@ -8,6 +8,7 @@ import typer
 
 from fewparse.cli import grammar_report
 from fewparse.cli.console import FAILED, input_lines
+from fewparse.cli.gaps import warn
 from fewparse.cli.grammar_source import Chosen, GivenDialect, Place, choose, read_programs
 from fewparse.errors import FewparseError, UsageError, caret
 from fewparse.grammar.branches import Branch, of_reading, of_tree
@@ -44,7 +45,7 @@ def translate(
 
     A line without a translation has the output null and an error; derivations are null if there is no end of them.
     """
-    translator = make_translator(choose(grammar, dialect), scorer, learn)
+    translator = make_translator(choose(grammar, dialect), to, scorer, learn)
     way = translator.to_program if to == "program" else translator.to_utterance
     for _, line in input_lines():
         if isinstance(line, FewparseError):
@@ -71,13 +72,24 @@ def as_json(line: str | None, translation: Translation | None, error: str | None
     return json.dumps(value, ensure_ascii=False)
 
 
-def make_translator(chosen: Chosen, scorer: ScorerName | None = None, learn: str | None = None) -> Translator:
-    """A translator whose scorer has learned from the programs named, or from the domain's own."""
+def make_translator(
+    chosen: Chosen, to: Side, scorer: ScorerName | None = None, learn: str | None = None
+) -> Translator:
+    """A translator whose scorer has learned from the programs named, or from the domain's own.
+
+    Where these were never fetched, nothing is learned, and whoever asks for programs is told.
+    """
     paired = chosen.paired()
     if scorer == "shortest":
         return Translator(paired)
     if learn is not None and (programs := read_programs(learn)):
         return Translator(paired).learn(programs)
+    if learn is None and chosen.unavailable is not None:
+        if scorer == "learned":
+            raise chosen.unavailable
+        if to == "program":
+            warn(f"the shortest program wins, not the likeliest: {chosen.unavailable}")
+        return Translator(paired)
     if learn is None and chosen.domain is not None:
         return chosen.domain.scored_translator(scorer) or Translator(paired)
     if scorer == "learned":
@@ -128,7 +140,7 @@ def tree(
     refusal: Refusal | None = None
     shown: Branch | None = None
     if isinstance(chosen.grammar, SynchronousGrammar):
-        translator = make_translator(chosen)
+        translator = make_translator(chosen, "program" if side == "utterance" else "utterance")
         found = translator.to_program(text) if side == "utterance" else translator.to_utterance(text)
         refusal = found.refusal
         shown = of_reading(found.readings[0]) if found.readings else None

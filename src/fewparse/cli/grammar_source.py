@@ -9,8 +9,8 @@ import typer
 
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
-from fewparse.domains.loading import known_domains, load_domain
-from fewparse.errors import SourceError, UnknownName, UsageError
+from fewparse.domains.loading import find_domain, known_domains, load_domain
+from fewparse.errors import DataUnavailable, SourceError, UnknownName, UsageError
 from fewparse.grammar.loading import Dialect, open_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
@@ -22,10 +22,14 @@ GivenDialect = Annotated[Dialect | None, typer.Option(help="Of a file whose suff
 
 @dataclass(frozen=True)
 class Chosen:
-    """A grammar, and the domain that it belongs to where there is one."""
+    """A grammar, and the domain that it belongs to where there is one.
+
+    `unavailable` says why the domain's examples are not there, if they are not.
+    """
 
     grammar: Grammar | SynchronousGrammar
     domain: Domain | None
+    unavailable: DataUnavailable | None = None
 
     def paired(self) -> SynchronousGrammar:
         """The grammar, if it has two sides."""
@@ -46,7 +50,13 @@ def choose(place: str, dialect: Dialect | None = None) -> Chosen:
     """A bundled domain's grammar by its name, or the grammar of a domain folder, a grammar folder or a file."""
     path = Path(place).expanduser()
     if place in known_domains() or (path / "domain.toml").exists():
-        domain = load_domain(place)
+        try:
+            domain = load_domain(place)
+        except DataUnavailable as error:
+            domain = find_domain(place)
+            if domain.table.constraint.kind != "grammar":
+                raise
+            return Chosen(domain.language, domain, error)
         return Chosen(domain.language, domain)
     if not path.exists():
         raise UnknownName("grammar", place, known_domains(), "Or give the path of a grammar file or folder.")

@@ -7,16 +7,16 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import choices
-from fewparse.cli.console import FAILED, download_progress, err, input_lines, out, show_error
+from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
 from fewparse.cli.explain import explain
-from fewparse.domains.domain import Domain
+from fewparse.cli.gaps import prepared
 from fewparse.domains.loading import load_domain
-from fewparse.errors import FewparseError
-from fewparse.example import Parse, Target, answer_text, check_utterance
-from fewparse.grammar.rules import undefined
+from fewparse.errors import FewparseError, UsageError
+from fewparse.example import Parse, answer_text, check_utterance, is_unicode
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.options import Options
 from fewparse.parser import Parser
+from fewparse.prompt import Template
 
 
 def parse(
@@ -24,6 +24,7 @@ def parse(
     utterance: Annotated[
         str | None, typer.Argument(help="What to parse; left out, every line of standard input.")
     ] = None,
+    context: Annotated[str, typer.Option(help="What was said before the utterance, if the prompt shows it.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     show: Annotated[bool, typer.Option("--explain", help="Show examples, prompt, rounds and cuts.")] = False,
     n_best: Annotated[int | None, typer.Option(help="How many candidates to show.", min=1)] = None,
@@ -33,6 +34,8 @@ def parse(
     max_tokens: choices.MaxTokens = None,
     unconstrained: choices.Unconstrained = False,
     constraint: choices.Constraint = None,
+    grammar: choices.Grammar = None,
+    copy: choices.Copy = None,
     examples: choices.Examples = None,
     retriever: choices.Retriever = None,
     order: choices.Order = None,
@@ -48,7 +51,7 @@ def parse(
     """Parse one utterance, or every line of standard input, into a well-formed program."""
     if utterance is not None:
         check_utterance(utterance)
-    loaded = load_domain(domain, data, pool, constraint)
+    loaded = load_domain(domain, data, pool, constraint, grammar, copy)
     options = Options.settle(
         loaded,
         n_best=n_best,
@@ -67,7 +70,8 @@ def parse(
         seed=seed,
     )
     loaded.check(options.target, options.template)
-    warn_of_undefined(loaded, options.target)
+    check_context(context, utterance, loaded.template(options.template))
+    loaded = prepared(loaded, options.target)
     with download_progress() as progress:
         opened = open_model(model, progress)
     parser = Parser(loaded, opened, options)
@@ -76,7 +80,7 @@ def parse(
         try:
             if isinstance(line, FewparseError):
                 raise line
-            found = parser.parse(line)
+            found = parser.parse(line, context)
         except FewparseError as error:
             failed = True
             show_error(error, where=f"line {number}: " if number else "")
@@ -95,11 +99,17 @@ def parse(
         raise typer.Exit(FAILED)
 
 
-def warn_of_undefined(domain: Domain, target: Target) -> None:
-    """Say which names of the grammar have no productions: what uses them can never be said."""
-    if domain.table.constraint.kind == "grammar" and (names := sorted(undefined(domain.side(target)))):
-        err.print("warning: ", style="yellow", end="")
-        err.print(f"the grammar uses names without productions: {', '.join(names)}", markup=False)
+def check_context(context: str, utterance: str | None, template: Template) -> None:
+    """Refuse a context that cannot be read, or would come to nothing."""
+    if not is_unicode(context):
+        raise UsageError("the context is not UTF-8 text")
+    if context and utterance is None:
+        raise UsageError("--context stands before one utterance", "Give the utterance as an argument.")
+    if context and not template.has_context:
+        raise UsageError(
+            f"the prompt `{template.name}` has no place for what was said before",
+            "Use --prompt chatml-context, or one of your own with {context} in it.",
+        )
 
 
 def lines() -> Iterator[tuple[int, str | FewparseError]]:

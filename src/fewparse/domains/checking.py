@@ -95,7 +95,8 @@ class Check:
             path = self._domain.data / name
             if path.exists():
                 for line, example in numbered_examples(path):
-                    examples.append(Placed(example, f"{name}:{line}", name == "test.jsonl"))
+                    spoken = self._domain.as_spoken(example)
+                    examples.append(Placed(spoken, f"{name}:{line}", name == "test.jsonl"))
         return examples
 
     @cached_property
@@ -130,7 +131,8 @@ class Check:
             return
         self._counts[target].append((forest.count(), text))
         names = self._domain.table.constraint.copy_rules
-        if names and not can_be_copied(forest, names, placed.example.utterance):
+        utterance = placed.example.utterance
+        if names and not can_be_copied(forest, self._domain.side(target), names, utterance):
             message = f"the {target} {text} has text that is not copied from its utterance: no parse can give it"
             yield Finding("warning", "copy", message, placed.place)
 

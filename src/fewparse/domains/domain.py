@@ -15,12 +15,21 @@ from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.examples import EXAMPLES, read_examples
-from fewparse.domains.schema import DomainTable
-from fewparse.errors import DomainError, ExecutionError, LimitExceeded, UnknownName, UsageError
+from fewparse.domains.schema import GRAMMATICAL, DomainTable
+from fewparse.errors import (
+    ConstraintError,
+    DomainError,
+    ExecutionError,
+    LimitExceeded,
+    UnknownName,
+    UsageError,
+    listed,
+)
 from fewparse.example import Example, Target
 from fewparse.grammar.induce import induce
+from fewparse.grammar.leading_blank import without_leading_blank
 from fewparse.grammar.loading import open_grammar
-from fewparse.grammar.rules import Grammar
+from fewparse.grammar.rules import Grammar, trim, undefined
 from fewparse.grammar.scorers import ScorerName
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translate import Translator
@@ -35,12 +44,16 @@ class Domain:
     """What to parse into: settings, the pool of examples and, on demand, everything that the folders hold.
 
     `folder` has the settings, the grammar, prompts and the executor; `data` the examples, mostly the same folder.
+    It has not its `own_grammar` where a caller has put another one in its place; `left_out` counts the examples of
+    the pool that are not taught because that grammar, or its own, cannot say them.
     """
 
     folder: Path
     table: DomainTable
     examples: tuple[Example, ...]
     data: Path
+    own_grammar: bool = True
+    left_out: int = 0
 
     @property
     def name(self) -> str:
@@ -56,15 +69,21 @@ class Domain:
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:
         """Training examples beyond the pool: neither taught nor held out, to choose settings by."""
-        return read_examples(self.data / EXAMPLES)[len(self.examples) :]
+        return read_examples(self.data / EXAMPLES)[len(self.examples) + self.left_out :]
 
     @cached_property
     def language(self) -> Grammar | SynchronousGrammar:
-        """The grammar as the folder has it, or as its examples induce it."""
+        """The grammar as the folder has it, or as its examples induce it; its texts begin with no blank."""
         chosen = self.table.constraint
         if chosen.kind == "induced":
             return induce((example.program for example in self.examples), chosen.merge).grammar
-        return open_grammar(self.folder / chosen.grammar, chosen.dialect, chosen.start)
+        opened = open_grammar(self.grammar_path, chosen.dialect, chosen.start)
+        return without_leading_blank(opened) if isinstance(opened, SynchronousGrammar) else opened
+
+    @property
+    def grammar_path(self) -> Path:
+        """The file or folder of the grammar."""
+        return self.folder / self.table.constraint.grammar
 
     @property
     def grammar(self) -> Grammar:
@@ -97,22 +116,43 @@ class Domain:
         return self._learned_translator if learned else self.translator
 
     def for_target(self, target: Target) -> "Domain":
-        """The domain with all that its examples need for a target: canonical utterances are made where missing."""
-        if target == "program" or all(example.canonical for example in self.examples):
-            return self
-        return replace(self, examples=tuple(map(self._with_canonical, self.examples)))
+        """The domain with all that its examples need for a target: canonical utterances are made where missing.
 
-    def _with_canonical(self, example: Example) -> Example:
-        if example.canonical or self.translator is None:
-            return example
-        translation = self.translator.to_utterance(example.program)
-        if translation.best is None:
-            raise DomainError(
-                f"the program {example.program} {translation.error}",
-                self.data / EXAMPLES,
-                hint=f"`fewparse check {self.name}` lists all such examples.",
+        Examples that were fetched and that the grammar cannot say are left out; in a domain's own folder, an
+        example like that is a mistake.
+        """
+        if target == "program" or all(example.canonical for example in self.examples) or self.translator is None:
+            return self
+        spoken = [self._with_canonical(example, self.translator) for example in self.examples]
+        taught = tuple(example for example in spoken if example is not None)
+        if not taught:
+            raise UsageError(
+                f"the grammar derives the program of none of the {len(spoken)} examples of {self.name}",
+                f"{self._check_command} shows how far each of them gets.",
             )
-        return replace(example, canonical=translation.best)
+        return replace(self, examples=taught, left_out=len(spoken) - len(taught))
+
+    def _with_canonical(self, example: Example, translator: Translator) -> Example | None:
+        if example.canonical:
+            return example
+        translation = translator.to_utterance(example.program)
+        if translation.best is not None:
+            return replace(example, canonical=translation.best)
+        if self.data != self.folder:
+            return None
+        raise DomainError(
+            f"the program {example.program} {translation.error}",
+            self.data / EXAMPLES,
+            hint=f"{self._check_command} lists all such examples.",
+        )
+
+    @property
+    def _check_command(self) -> str:
+        return f"`fewparse check {self.name}{'' if self.own_grammar else f' --grammar {self.grammar_path}'}`"
+
+    def as_spoken(self, example: Example) -> Example:
+        """An example, without its canonical utterance where that belongs to a grammar that was replaced."""
+        return example if self.own_grammar else replace(example, canonical=None)
 
     @cached_property
     def fold(self) -> Fold | None:
@@ -121,7 +161,8 @@ class Domain:
             return None
         for name in self.table.prompt.fold:
             if name not in self.grammar.rules:
-                raise UnknownName("rule to fold", name, self.grammar.rules)
+                hint = "Give the grammar a rule of that name, or take it out of `fold` in domain.toml."
+                raise UnknownName("rule to fold", name, self.grammar.rules, hint)
         return folding(word_kinds(self.grammar, self.table.prompt.fold))
 
     def template(self, name: str | None = None) -> Template:
@@ -144,7 +185,7 @@ class Domain:
     @property
     def constraint_depends_on_utterance(self) -> bool:
         """Whether a constraint serves for one utterance only."""
-        return self.table.constraint.kind in ("grammar", "induced") and bool(self.table.constraint.copy_rules)
+        return self.table.constraint.kind in GRAMMATICAL and bool(self.table.constraint.copy_rules)
 
     def program_of(self, output: str, target: Target) -> str | None:
         """The program that an output stands for; None where it stands for none, or is too long to find out."""
@@ -177,17 +218,26 @@ class Domain:
     @cached_property
     def executor(self) -> Callable[[str], Any] | None:
         """The function that executes programs, loaded on first use."""
-        if self.table.executor is None:
+        return self._function("executor", self.table.executor)
+
+    @cached_property
+    def normal_form(self) -> Callable[[str], str] | None:
+        """The function that writes programs in the one form in which they are compared, loaded on first use."""
+        return self._function("normal form", self.table.normal_form)
+
+    def _function(self, purpose: str, chosen: str | None) -> Callable[[str], Any] | None:
+        """A function of a file of the folder, or of a module."""
+        if chosen is None:
             return None
-        place, _, name = self.table.executor.partition(":")
+        place, _, name = chosen.partition(":")
         path = self.folder / "domain.toml"
         try:
             module = load_file(self.folder / place) if place.endswith(".py") else importlib.import_module(place)
         except Exception as error:
-            raise DomainError(f"the executor {place} cannot be loaded: {error!r}", path) from error
+            raise DomainError(f"the {purpose} {place} cannot be loaded: {error!r}", path) from error
         function = getattr(module, name, None)
         if not callable(function):
-            raise DomainError(f"the executor {place} has no function `{name}`", path)
+            raise DomainError(f"the {purpose} {place} has no function `{name}`", path)
         return function  # type: ignore[no-any-return]
 
     def execute(self, program: str) -> Any:
@@ -208,9 +258,16 @@ class Domain:
         silent = target == "canonical" and not all(example.canonical for example in needed)
         if silent and not self.table.constraint.synchronous:
             raise UsageError(f"the domain {self.name} lacks canonical utterances", "Use the target `program`.")
-        if self.table.constraint.kind in ("grammar", "induced"):
-            copy_spans(self.side(target), self.table.constraint.copy_rules, "")
-        _ = self.fold, self.template(template), self.executor
+        if self.table.constraint.kind in GRAMMATICAL:
+            side = self.side(target)
+            if not trim(side).grammar.rules:
+                names = sorted(undefined(side))
+                raise ConstraintError(
+                    "the grammar derives no text at all from its start",
+                    f"There are no rules for {listed(names)}." if names else "Does a recursion lack its end?",
+                )
+            copy_spans(side, self.table.constraint.copy_rules, "")
+        _ = self.fold, self.template(template), self.executor, self.normal_form
 
 
 def load_file(path: Path) -> Any:

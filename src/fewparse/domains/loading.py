@@ -9,7 +9,7 @@ from fewparse.data.folder import data_folder
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
 from fewparse.domains.overnight.world import WORLDS
-from fewparse.domains.schema import ConstraintKind, read_domain_table
+from fewparse.domains.schema import GRAMMATICAL, ConstraintKind, read_domain_table
 from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
 
 SETTINGS = "domain.toml"
@@ -20,9 +20,14 @@ def bundled_domains() -> dict[str, Path]:
     return {folder.name: folder for folder in sorted(package().iterdir()) if (folder / EXAMPLES).exists()}
 
 
+def benchmarks() -> list[str]:
+    """The domains whose settings come with fewparse and whose examples have to be fetched or imported."""
+    return ["smcalflow", *(f"overnight/{world}" for world in WORLDS)]
+
+
 def known_domains() -> list[str]:
-    """All names that `load_domain` understands; the examples of a benchmark have to be fetched or imported."""
-    return [*bundled_domains(), *(f"overnight/{world}" for world in WORLDS)]
+    """All names that `load_domain` understands."""
+    return [*bundled_domains(), *benchmarks()]
 
 
 def package() -> Path:
@@ -31,14 +36,16 @@ def package() -> Path:
 
 
 def find_domain(place: str | Path, data: Path | None = None) -> Domain:
-    """A domain without its examples, which is enough to execute programs."""
+    """A domain without its examples, which is enough to execute programs and to look at a grammar."""
     name = str(place)
-    benchmark, _, member = name.partition("/")
-    if benchmark == "overnight" and member in WORLDS:
+    if name in benchmarks():
+        benchmark, _, member = name.partition("/")
         folder = package() / benchmark
-        changes = {"name": name, "executor": f"fewparse.domains.overnight.execute:{member}"}
-        table = read_domain_table(folder / SETTINGS).model_copy(update=changes)
-        return Domain(folder, table, (), data_folder(data) / benchmark / member)
+        table = read_domain_table(folder / SETTINGS)
+        if member:
+            executor = f"fewparse.domains.{benchmark}.execute:{member}"
+            table = table.model_copy(update={"name": name, "executor": executor})
+        return Domain(folder, table, (), data_folder(data) / name)
     folder = bundled_domains().get(name) or Path(os.path.expanduser(place))
     if not folder.is_dir():
         raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")
@@ -54,16 +61,17 @@ def load_domain(
     data: Path | None = None,
     pool: int | None = None,
     constraint: ConstraintKind | None = None,
+    grammar: Path | None = None,
+    copy: bool | None = None,
 ) -> Domain:
     """A domain by the name of one that comes with fewparse, or by the path of its folder.
 
-    `data` is where fetched examples lie; `pool` (how many of the examples are taught, from the first) and
-    `constraint` take the place of the domain's own settings.
+    `data` is where fetched examples lie. The others take the place of the domain's own settings: `pool` (how many
+    of the examples are taught, from the first), `constraint`, `grammar` (a file or a folder), and `copy` (whether
+    free text must be copied from the utterance).
     """
-    domain = find_domain(place, data)
+    domain = with_choices(find_domain(place, data), constraint, grammar, copy)
     table = domain.table
-    if constraint is not None:
-        table = table.model_copy(update={"constraint": table.constraint.model_copy(update={"kind": constraint})})
     path = domain.data / EXAMPLES
     if domain.data != domain.folder and not path.exists():
         benchmark = domain.name.partition("/")[0]
@@ -77,4 +85,37 @@ def load_domain(
         raise DomainError("there are no examples", path)
     if pool is not None and not 1 <= pool <= len(examples):
         raise UsageError(f"a pool of {pool} out of {len(examples)} examples", "Take at least one, at most all.")
-    return replace(domain, table=table, examples=examples[: pool or table.pool])
+    return replace(domain, examples=tuple(map(domain.as_spoken, examples[: pool or table.pool])))
+
+
+def with_choices(
+    domain: Domain, constraint: ConstraintKind | None, grammar: Path | None, copy: bool | None
+) -> Domain:
+    """The domain under another constraint than its own; choices that contradict each other are refused."""
+    table, chosen = domain.table, domain.table.constraint
+    if grammar is not None:
+        if constraint not in (None, "grammar"):
+            raise UsageError(
+                f"a grammar is given, and the constraint is `{constraint}`",
+                "Leave one of them out: --grammar or --constraint.",
+            )
+        place = str(grammar.expanduser().absolute())
+        chosen = chosen.model_copy(update={"grammar": place, "dialect": None, "start": "start"})
+        constraint = "grammar"
+    if constraint is not None:
+        chosen = chosen.model_copy(update={"kind": constraint})
+    if copy and not (chosen.copy_rules and chosen.kind in GRAMMATICAL):
+        raise UsageError(
+            f"the domain {domain.name} names no rules whose text could be copied"
+            if chosen.kind in GRAMMATICAL
+            else f"the constraint `{chosen.kind}` cannot tell what is copied",
+            'Leave --copy out, or name some in a domain.toml: copy = ["RULE"] under [constraint] with a grammar.',
+        )
+    if copy is False:
+        chosen = chosen.model_copy(update={"copy_rules": ()})
+    target = "program" if grammar is not None and not chosen.synchronous else table.target
+    return replace(
+        domain,
+        table=table.model_copy(update={"constraint": chosen, "target": target}),
+        own_grammar=grammar is None,
+    )

@@ -17,7 +17,9 @@ from fewparse.text_file import read_text
 from fewparse.toml_file import parse_toml
 
 ConstraintKind = Literal["grammar", "induced", "trie", "none"]
+GRAMMATICAL: tuple[ConstraintKind, ...] = ("grammar", "induced")
 Names = Annotated[tuple[str, ...], Strict(False)]
+FunctionName = Annotated[str, Field(pattern=r"^[\w./-]+:\w+$")]
 
 
 class Table(BaseModel):
@@ -70,15 +72,30 @@ class ConstraintTable(Table):
         return self.kind == "grammar" and (self.dialect or PurePath(self.grammar).suffix) not in ("lark", ".lark")
 
 
+Tokens = Annotated[int, Field(ge=1, le=4096)]
+
+
+class LimitsTable(Table):
+    """[search.limits]: the longest output for each target."""
+
+    program: Tokens = 160
+    canonical: Tokens = 160
+
+
 class SearchTable(Table):
-    """[search]: how to decode."""
+    """[search]: how to decode; the longest output is one for both targets or one for each."""
 
     decoder: Decoder = "speculative"
     width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 5
     temperature: Annotated[float, Field(ge=0, le=10)] = 0.5
     rerank: Annotated[float, Field(ge=0, le=100)] = 0.0
     vote: bool = False
-    max_tokens: Annotated[int, Field(ge=1, le=4096)] = 160
+    max_tokens: Tokens | None = None
+    limits: LimitsTable = LimitsTable()
+
+    def limit_for(self, target: Target) -> int:
+        """The length at which an output of a target has to end."""
+        return self.max_tokens or (self.limits.program if target == "program" else self.limits.canonical)
 
 
 class DomainTable(Table):
@@ -87,7 +104,8 @@ class DomainTable(Table):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$")]
     description: str = ""
     target: Target = "program"
-    executor: Annotated[str | None, Field(pattern=r"^[\w./-]+:\w+$")] = None
+    executor: FunctionName | None = None
+    normal_form: FunctionName | None = None
     pool: Annotated[int | None, Field(ge=1)] = None
     prompt: PromptTable = PromptTable()
     constraint: ConstraintTable = ConstraintTable()

@@ -1,11 +1,11 @@
-"""Judge predictions: the right answer by execution, the exact program beside it, and how sure the figures are."""
+"""Judge predictions: right by what they come to, the exact program beside it, and how sure the figures are."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 from fewparse.domains.domain import Domain
 from fewparse.errors import ExecutionError
@@ -13,22 +13,35 @@ from fewparse.errors import ExecutionError
 FAILED = object()
 
 
-class Judge:
-    """Says whether a program is right: it has the answer of the gold one. One that fails to execute is wrong.
+Criterion = Literal["answer", "normal form", "text"]
 
-    Where a domain cannot execute, only the gold program itself is right.
+
+class Judge:
+    """Says whether a program is right: it has the answer of the gold one.
+
+    Where a domain cannot execute, right is what has the normal form of the gold program, and where it has none
+    either, only the gold program itself. A program that fails to execute or has no normal form is wrong.
     """
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         self._answer = lru_cache(maxsize=100_000)(self._execute)
+        self._normal = lru_cache(maxsize=100_000)(self._normalise)
+
+    @property
+    def criterion(self) -> Criterion:
+        """What a program must share with the gold one to be right."""
+        if self._domain.executor is not None:
+            return "answer"
+        return "text" if self._domain.normal_form is None else "normal form"
 
     def right(self, program: str | None, gold: str) -> bool:
-        """Whether a program answers as the gold one does."""
-        if program is None or self._domain.executor is None:
+        """Whether a program comes to the same as the gold one; none at all never does."""
+        if program is None or self.criterion == "text":
             return program == gold
-        answer = self._answer(program)
-        return answer is not FAILED and bool(answer == self._answer(gold))
+        compared = self._answer if self.criterion == "answer" else self._normal
+        found = compared(program)
+        return found is not FAILED and bool(found == compared(gold))
 
     def execute(self, program: str) -> Any:
         """The answer of a program, found once; `ExecutionError` where it fails."""
@@ -40,6 +53,14 @@ class Judge:
         try:
             return self._domain.execute(program)
         except ExecutionError:
+            return FAILED
+
+    def _normalise(self, program: str) -> Any:
+        if self._domain.normal_form is None:
+            return FAILED
+        try:
+            return self._domain.normal_form(program)
+        except Exception:  # a function of the domain's own: whatever it raises, it has not understood the program
             return FAILED
 
 

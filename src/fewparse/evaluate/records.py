@@ -33,6 +33,7 @@ class Record:
     usage: Usage
     seconds: float
     prompt_seconds: float
+    examples_dropped: int = 0
 
     def right_within(self, k: int) -> bool:
         """Whether one of the first k candidates is right."""

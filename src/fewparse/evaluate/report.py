@@ -57,6 +57,7 @@ def row(outcome: Outcome, reference: Outcome) -> Row:
         "items_per_second": round(items / (decoding + reading), 3) if decoding else 0.0,
         "decoding_seconds": round(decoding / max(1, items), 4),
         "prompt_seconds": round(reading / max(1, items), 4),
+        "examples_dropped": round(sum(record.examples_dropped for record in records) / max(1, items), 2),
         **costs,
     }
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 from fewparse.domains.domain import Domain
-from fewparse.errors import UsageError
+from fewparse.domains.examples import EXAMPLES, read_examples
+from fewparse.errors import DomainError, UnknownName, UsageError
 from fewparse.evaluate.metrics import Judge
 from fewparse.evaluate.records import Record, Records
 from fewparse.evaluate.system import Prediction, Prompted, Reading, System
@@ -15,8 +17,10 @@ from fewparse.parser import Parser
 from fewparse.search.settings import MAX_WIDTH
 from fewparse.vote import vote
 
-Split = Literal["test", "train"]
 Settings = Mapping[str, Mapping[str, Any]]
+Split = str
+"""`train`, `test`, or the name of another file of the domain's data."""
+TRAIN, TEST = "train", "test"
 
 DECODERS: dict[str, dict[str, Any]] = {
     "greedy": {"decoder": "greedy"},
@@ -51,15 +55,28 @@ def prompted(domain: Domain, model: LanguageModel, settings: Settings) -> list[S
 
 
 def held_out(domain: Domain, split: Split) -> tuple[Example, ...]:
-    """The items of a split: the test set, or training examples (those beyond the pool where there are any)."""
-    if split == "train":
+    """The items of a split: the test set, training examples (beyond the pool where there are any), or a file."""
+    if split == TRAIN:
         return domain.spare_examples or domain.examples
-    if not domain.test_examples:
-        raise UsageError(
-            f"the domain {domain.name} has no held-out examples (test.jsonl)",
-            "Use --split train: each training example is then parsed without itself.",
-        )
-    return domain.test_examples
+    if split == TEST:
+        if not domain.test_examples:
+            raise UsageError(
+                f"the domain {domain.name} has no held-out examples (test.jsonl)",
+                "Use --split train: each training example is then parsed without itself.",
+            )
+        return domain.test_examples
+    files = split_files(domain)
+    if split not in files:
+        raise UnknownName("split", split, [TEST, TRAIN, *files])
+    if not (items := read_examples(files[split])):
+        raise DomainError("there are no examples", files[split])
+    return items
+
+
+def split_files(domain: Domain) -> dict[str, Path]:
+    """The files of items beside examples and test set, each a split under its own name."""
+    others = {EXAMPLES, f"{TEST}.jsonl", domain.table.constraint.strings}
+    return {path.stem: path for path in sorted(domain.data.glob("*.jsonl")) if path.name not in others}
 
 
 def evaluate(
@@ -75,7 +92,7 @@ def evaluate(
     judge = Judge(domain)
     outcomes = [Outcome(system.name) for system in systems]
     for item in items:
-        without = [item] if split == "train" else []
+        without = [item] if split == TRAIN else []
         for system, outcome in zip(systems, outcomes, strict=True):
             record = records.find(system, item, without)
             if record is None:
@@ -101,4 +118,5 @@ def judged(prediction: Prediction, item: Example, judge: Judge) -> Record:
         usage=prediction.usage,
         seconds=prediction.seconds,
         prompt_seconds=prediction.prompt_seconds,
+        examples_dropped=prediction.examples_dropped,
     )

@@ -17,12 +17,16 @@ from fewparse.prompt import Prompt
 
 
 class Prediction(NamedTuple):
-    """Ranked candidates and what they cost; reading the prompt is timed apart from decoding."""
+    """Ranked candidates and what they cost; reading the prompt is timed apart from decoding.
+
+    `examples_dropped` counts those that did not fit into the model's context.
+    """
 
     candidates: tuple[Candidate, ...]
     usage: Usage
     seconds: float
     prompt_seconds: float = 0.0
+    examples_dropped: int = 0
 
 
 class System(Protocol):
@@ -64,10 +68,11 @@ class Reading:
         self.usage = replace(usage, requests=0, rounds=0)
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """What each file of a folder says, in short."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".pyc")
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+def digests(place: Path) -> dict[str, str]:
+    """What a file, or each file of a folder, says, in short."""
+    found = sorted(place.rglob("*")) if place.is_dir() else [place]
+    files = (path for path in found if path.is_file() and path.suffix != ".pyc")
+    return {str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 class Prompted:
@@ -90,6 +95,7 @@ class Prompted:
             "constraint": domain.table.constraint.model_dump(exclude_defaults=True),
             "taught": [asdict(example) for example in (*domain.examples, *said)],
             "files": digests(domain.folder),
+            **({} if domain.own_grammar else {"grammar": digests(domain.grammar_path)}),
         }
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
@@ -100,4 +106,4 @@ class Prompted:
         seconds = time.perf_counter() - begin
         usage = replace(parse.usage)
         usage += self._reading.usage
-        return Prediction(parse.candidates, usage, seconds, self._reading.seconds)
+        return Prediction(parse.candidates, usage, seconds, self._reading.seconds, parse.examples_dropped)

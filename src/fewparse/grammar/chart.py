@@ -1,15 +1,23 @@
 """A chart parser of finished texts: any context-free grammar, ambiguous and left-recursive ones included."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from fewparse.errors import LimitExceeded
 from fewparse.grammar.automaton import Automaton, Kernel, Prediction
-from fewparse.grammar.rules import Chars, Grammar, trim
+from fewparse.grammar.rules import LAST_CODE_POINT, Chars, Grammar, trim
 
 MOST_STEPS = 2_000_000
 MOST_STATES = 100_000
 SHOWN_EXPECTED = 8
+LONGEST_SHOWN = 40
+MOST_COMPARED = 2_000
+LAST_CHARACTER = chr(LAST_CODE_POINT)
+FIRST_WORD = re.compile(r"\W{0,2}(\w{0,40})")
+LAST_WORD = re.compile(r"\w{0,40}$")
+GOES_ON = re.compile(r"['\"]\w")
 
 
 class Chart(NamedTuple):
@@ -27,19 +35,27 @@ class Chart(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A text that is not derived: how far it is the beginning of one that is, and what could follow there."""
+    """A text that is not derived: how far it is the beginning of one that is, and what could follow there.
+
+    What is `expected` is what comes nearest to the text; `others` says how much else could follow.
+    """
 
     text: str
     at: int
     expected: tuple[str, ...]
+    others: int = 0
 
     @property
     def reason(self) -> str:
-        """The refusal in words."""
+        """The refusal in words; a word that has begun is shown whole."""
         where = (
             "ends too early" if self.at == len(self.text) else f"is not derived from character {self.at + 1} on"
         )
-        return f"{where}; expected {' or '.join(self.expected)}" if self.expected else where
+        if not self.expected:
+            return where
+        begun = LAST_WORD.findall(self.text, 0, self.at)[0]
+        shown = [f"{e[0]}{begun}{e[1:]}" if GOES_ON.match(e) else e for e in self.expected]
+        return f"{where}; expected {' or '.join(shown)}{f' or {self.others} others' if self.others else ''}"
 
 
 class Row:
@@ -88,7 +104,7 @@ class ChartParser:
             row = rows[place]
             items, found, steps = self._advance(rows, row, place, char)
             if not items:
-                return Refusal(text, place, self._expected(row))
+                return self._refusal(text, place, row)
             count += steps
             if count > self._most_steps:
                 raise LimitExceeded(
@@ -99,7 +115,7 @@ class ChartParser:
             rows.append(Row(items, automaton.prediction(predicted)))
             ends.append(found)
         chart = Chart(text, tuple(ends), automaton.nullable)
-        return chart if chart.spans(start, 0, len(text)) else Refusal(text, len(text), self._expected(rows[-1]))
+        return chart if chart.spans(start, 0, len(text)) else self._refusal(text, len(text), rows[-1])
 
     def _advance(
         self, rows: list[Row], row: Row, place: int, char: str
@@ -127,18 +143,19 @@ class ChartParser:
                             items.append(item)
         return items, found, steps + len(items)
 
-    def _expected(self, row: Row) -> tuple[str, ...]:
+    def _refusal(self, text: str, at: int, row: Row) -> Refusal:
         """What could follow at a place, for people: literals as far as they go, classes as a word."""
-        shown: dict[str, None] = {}
+        literals: dict[str, None] = {}
+        classes: dict[str, None] = {}
         for item in self._behind(row):
             step = self._automaton.behind[item]
             if isinstance(step, str):
-                shown[repr(self._automaton.rests[item] or step)] = None
+                literals[self._automaton.rests[item] or step] = None
             elif isinstance(step, Chars):
-                shown[describe(step)] = None
-            if len(shown) > SHOWN_EXPECTED:
-                return (*list(shown)[:SHOWN_EXPECTED], "...")
-        return tuple(shown)
+                classes[describe(step)] = None
+        shown = [*(repr(shortened(literal)) for literal in without_longer(literals)), *classes]
+        expected = nearest(FIRST_WORD.findall(text, at)[0], list(dict.fromkeys(shown)))
+        return Refusal(text, at, tuple(expected[:SHOWN_EXPECTED]), max(0, len(expected) - SHOWN_EXPECTED))
 
     @staticmethod
     def _behind(row: Row) -> Iterator[int]:
@@ -147,8 +164,45 @@ class ChartParser:
         yield from row.prediction.steps()
 
 
+def without_longer(literals: Iterable[str]) -> list[str]:
+    """The literals that do not begin with another one, in their order."""
+    kept: list[str] = []
+    for literal in sorted(literals):
+        if not (kept and literal.startswith(kept[-1])):
+            kept.append(literal)
+    shortest = set(kept)
+    return [literal for literal in literals if literal in shortest]
+
+
+def nearest(word: str, expected: list[str]) -> list[str]:
+    """What is like the word that stands there first, unless that is too much to compare."""
+    if not word or len(expected) > MOST_COMPARED:
+        return expected
+    matcher = SequenceMatcher(b=word.casefold(), autojunk=False)
+
+    def unlike(shown: str) -> float:
+        matcher.set_seq1(shown[1:-1].casefold())
+        return -matcher.ratio()
+
+    return sorted(expected, key=unlike)
+
+
+def shortened(text: str) -> str:
+    """As much of a literal as is worth showing."""
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
 def describe(chars: Chars) -> str:
-    """A class of characters, for people."""
-    parts = [chr(low) if low == high else f"{chr(low)}-{chr(high)}" for low, high in chars.ranges[:6]]
-    more = "..." if len(chars.ranges) > 6 else ""
-    return f"one of [{''.join(parts)}{more}]"
+    """A class of characters, for people: by those it has, or by those that it lacks."""
+    open_ended = LAST_CHARACTER in chars
+    ranges = chars.negated().ranges if open_ended else chars.ranges
+    parts = [plain(low) if low == high else f"{plain(low)}-{plain(high)}" for low, high in ranges[:6]]
+    listed = f"[{''.join(parts)}{'...' if len(ranges) > 6 else ''}]"
+    if open_ended:
+        return f"anything but {listed}" if ranges else "anything"
+    return f"one of {listed}"
+
+
+def plain(code: int) -> str:
+    """A character that can be seen."""
+    return chr(code) if chr(code).isprintable() else repr(chr(code))[1:-1]

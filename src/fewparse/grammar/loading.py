@@ -15,6 +15,7 @@ Dialect = Literal["scfg", "lark"]
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 TYPE_TABLES = ("types.csv", "specialTypes.csv")
 TEMPLATE_TABLE = "templates.csv"
+TABLES = (*TYPE_TABLES, TEMPLATE_TABLE)
 
 
 def open_grammar(path: Path, dialect: Dialect | None = None, start: str = "start") -> Grammar | SynchronousGrammar:
@@ -26,30 +27,45 @@ def open_grammar(path: Path, dialect: Dialect | None = None, start: str = "start
     if path.is_dir():
         if dialect == "lark":
             raise UsageError(f"{path} is a folder; a grammar in the dialect lark is one file")
-        return read_scfg(folder_sources(path), start)
+        sources = folder_sources(path)
+        if not any(source.endswith(".scfg") for source, _ in sources):
+            hint = f"Put the .scfg files that belong to the tables beside them; one has a rule called `{start}`."
+            raise GrammarError("there are type tables and no .scfg file: no rule begins a text", path, hint=hint)
+        return read_scfg(sources, start)
     chosen = dialect or path.suffix.removeprefix(".")
+    if chosen not in DIALECTS and not path.exists():
+        raise GrammarError("there is no such file or folder", path)
     if chosen == "scfg":
         return read_scfg([(str(path), read_text(path, GrammarError))], start)
     if chosen == "lark":
         return read_grammar(read_text(path, GrammarError), path, start)
     if dialect is not None:
         raise UnknownName("dialect", dialect, DIALECTS)
-    raise UsageError(
-        f"the suffix of {path.name} says no dialect", "Call it .scfg or .lark, or give the dialect (--dialect)."
-    )
+    if path.name in TABLES:
+        raise UsageError(
+            f"{path} is one table of a grammar", f"Give the folder that holds all of it: {path.parent}"
+        )
+    hint = "Call it .scfg or .lark; `fewparse grammar` also takes --dialect, and a domain.toml `dialect`."
+    raise UsageError(f"the suffix of {path.name} says no dialect", hint)
 
 
 def folder_sources(folder: Path) -> list[tuple[str, str]]:
     """The rule files of a folder in the order of their paths, and what its type tables induce."""
-    sources = [(str(path), read_text(path, GrammarError)) for path in sorted(folder.rglob("*.scfg"))]
+    sources = [read_source(path) for path in sorted(folder.rglob("*.scfg"))]
     tables = [table for name in TYPE_TABLES for table in sorted(folder.rglob(name))]
-    if tables:
-        templates = next(iter(sorted(folder.rglob(TEMPLATE_TABLE))), None)
-        induced = induce_from_tables(
-            [(str(table), read_text(table, GrammarError)) for table in tables],
-            None if templates is None else (str(templates), read_text(templates, GrammarError)),
-        )
-        sources.append((f"{folder} (type tables)", "\n".join(induced.rules)))
-    if not sources:
-        raise GrammarError("the folder has no .scfg file and no types.csv", folder)
-    return sources
+    if not sources and not tables:
+        hint = "A grammar is one .scfg or .lark file, or a folder of .scfg files with or without type tables."
+        raise GrammarError("the folder has no .scfg file and no types.csv", folder, hint=hint)
+    if not tables:
+        return sources
+    templates = next(iter(sorted(folder.rglob(TEMPLATE_TABLE))), None)
+    if templates is None:
+        hint = "Put it beside them; an empty file has every function said by its name."
+        raise GrammarError(f"there are type tables and no {TEMPLATE_TABLE} with their English", folder, hint=hint)
+    induced = induce_from_tables(list(map(read_source, tables)), read_source(templates))
+    return [*sources, (f"{folder} (type tables)", "\n".join(induced.rules))]
+
+
+def read_source(path: Path) -> tuple[str, str]:
+    """A file of a grammar with its path."""
+    return str(path), read_text(path, GrammarError)

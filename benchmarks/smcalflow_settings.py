@@ -1,0 +1,50 @@
+"""Choose the settings of SMCalFlow on its 300 training examples alone, each parsed without itself.
+
+One setting is changed at a time, on a sample of the examples. The dev sets are never touched.
+Run: python benchmarks/smcalflow_settings.py [canonical | program] [number of items]; the dataset must be there.
+"""
+
+import random
+import sys
+
+from fewparse import load_domain, open_model
+from fewparse.example import Target
+from measure import RESULTS, compare, describe, located
+
+BASE: dict[str, object] = {"template": "chatml", "examples": 20, "decoder": "beam", "width": 5, "rerank": 0.0}
+# Changes of the search come first: they share the prompt of the base, which is then read once for all.
+CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
+    "canonical": (
+        {"limit": 60},
+        [
+            {},
+            {"rerank": 2.0},
+            {"rerank": 4.0},
+            {"width": 10, "rerank": 2.0},
+            {"decoder": "speculative", "width": 10, "rerank": 2.0},
+            {"template": "canonical", "rerank": 2.0},
+            {"template": "chatml-context", "rerank": 2.0},
+            {"examples": 10, "rerank": 2.0},
+            {"examples": 30, "rerank": 2.0},
+        ],
+    ),
+    "program": (
+        {"examples": 10, "limit": 240},
+        [{}, {"rerank": 2.0}, {"template": "lisp"}, {"examples": 5}, {"template": "chatml-context"}],
+    ),
+}
+
+
+def main(target: Target, limit: int) -> None:
+    """One row a change."""
+    domain = load_domain("smcalflow")
+    items = random.Random(77).sample(domain.examples, limit)
+    base, changes = CHANGES[target]
+    settings = {describe(change): located({"target": target} | BASE | base | change) for change in changes}
+    file = f"smcalflow-settings-{target}"
+    compare(file, domain, open_model(), items, settings, "train", RESULTS / f"{file}-records.jsonl", target)
+
+
+if __name__ == "__main__":
+    chosen: Target = "program" if sys.argv[1:2] == ["program"] else "canonical"
+    main(chosen, int(sys.argv[2]) if len(sys.argv) > 2 else 30)

@@ -1,0 +1,1 @@
+"""SMCalFlow: programs of dialogues with a calendar, and how they are compared."""

@@ -1,0 +1,139 @@
+"""`--grammar`, `--copy` and `--context`, as a user gives them; mistakes show before a model is loaded."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.running import HALL, Ended, fewparse, without_model
+from fewparse.domains.scaffold import make_domain
+
+GRAMMAR = r"""
+start -> " " unit , unit
+unit -> "turn " state " the " device " in the " room , " (set (" device " " room ") " state ")"
+unit -> "ask about the " device " in the " room , " (ask (" device " " room "))"
+unit -> "dim " later , " (dim" later ")"
+state -> "on"
+device -> "lamp"
+room -> "hall"
+"""
+FREE = 'unit -> "note " NOTE , " (note \\"" NOTE "\\")"\nNOTE -> /[a-z ]/ NOTE\nNOTE -> /[a-z ]/\n'
+LAMP = '{"utterance": "lamp on in the hall", "program": "(set (lamp hall) on)"}\n'
+
+
+@pytest.fixture
+def grammar(tmp_path: Path) -> Path:
+    path = tmp_path / "other.scfg"
+    path.write_text(GRAMMAR + FREE)
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> str:
+    folder = make_domain("home", tmp_path / "home")
+    (folder / "examples.jsonl").write_text(LAMP)
+    (folder / "test.jsonl").unlink()
+    return str(folder)
+
+
+def test_check_judges_a_domain_by_another_grammar(home: str, grammar: Path) -> None:
+    passed = fewparse("check", home, "--grammar", str(grammar), "--model", "none")
+    assert passed.code == 0, passed.out + passed.err
+    assert "undefined: " in passed.out
+    grammar.write_text((GRAMMAR + FREE).replace('"hall"', '"attic"'))
+    failed = fewparse("check", home, "--grammar", str(grammar), "--model", "none")
+    assert failed.code == 1
+    assert (
+        "examples.jsonl:1: ill-formed: the program is not derived from character 12 on; expected 'attic'"
+        in failed.out
+    )
+
+
+def test_a_parse_warns_of_names_without_rules_before_the_model_is_asked(
+    home: str, grammar: Path, tmp_path: Path
+) -> None:
+    ended = fewparse("parse", home, HALL, "--grammar", str(grammar), env=without_model(tmp_path))
+    assert ended.err.startswith("warning: the grammar uses names without productions: later\n")
+    assert "pip could not download" in ended.err
+
+
+def asked(command: str, home: str, tmp_path: Path, *options: str | bytes) -> Ended:
+    utterance = [HALL] if command == "parse" else ["--split", "train"]
+    return fewparse(command, home, *utterance, *options, env=without_model(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["parse", "eval"])
+def test_a_rule_to_copy_that_the_other_grammar_lacks_can_be_done_without(
+    command: str, home: str, grammar: Path, tmp_path: Path
+) -> None:
+    grammar.write_text(GRAMMAR)
+    refused = asked(command, home, tmp_path, "--grammar", str(grammar))
+    assert refused.code == 2
+    assert "unknown rule to copy 'NOTE'" in refused.err
+    assert "--no-copy" in refused.err
+    free = asked(command, home, tmp_path, "--grammar", str(grammar), "--no-copy")
+    assert "pip could not download" in free.err
+
+
+MISTAKES: dict[str, tuple[list[str | bytes], str, str]] = {
+    "no such grammar": (["--grammar", "nowhere"], "nowhere: there is no such file or folder", ""),
+    "an empty folder": (["--grammar", "{empty}"], "the folder has no .scfg file", "one .scfg or .lark file"),
+    "a grammar and a trie": (
+        ["--grammar", "{other}", "--constraint", "trie"],
+        "the constraint is `trie`",
+        "Leave one",
+    ),
+    "copies from a trie": (
+        ["--constraint", "trie", "--copy"],
+        "`trie` cannot tell what is copied",
+        "Leave --copy out",
+    ),
+    "a prompt without context": (["--context", "Hello."], "`lisp` has no place", "--prompt chatml-context"),
+    "a broken context": (["--context", b"\xff", "--prompt", "chatml-context"], "the context is not UTF-8", ""),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_its_next_step(mistake: str, home: str, grammar: Path, tmp_path: Path) -> None:
+    options, problem, next_step = MISTAKES[mistake]
+    (tmp_path / "empty").mkdir()
+    places = {"{empty}": str(tmp_path / "empty"), "{other}": str(grammar)}
+    ended = asked("parse", home, tmp_path, *(places.get(o, o) if isinstance(o, str) else o for o in options))
+    assert ended.code in (1, 2)
+    assert problem in ended.err
+    assert next_step in ended.err
+    assert "pip" not in ended.err
+
+
+def test_a_context_stands_before_one_utterance(home: str, tmp_path: Path) -> None:
+    ended = fewparse(
+        "parse", home, "--context", "Hello.", "--prompt", "chatml-context", stdin=HALL, env=without_model(tmp_path)
+    )
+    assert ended.code == 2
+    assert "Give the utterance as an argument." in ended.err
+
+
+def test_a_benchmark_that_was_never_fetched_is_asked_for_by_its_name(tmp_path: Path) -> None:
+    ended = fewparse("parse", "smcalflow", "hello", "--data", str(tmp_path))
+    assert ended.code == 1
+    assert "the examples of smcalflow are not in" in ended.err
+    assert "fewparse data get smcalflow" in ended.err
+
+
+BAD_TEXTS = {
+    "nothing": ("", "ends too early; expected '(set (' or '(ask ('"),
+    "unbalanced": ("(set (lamp hall) on", "ends too early; expected ')'"),
+    "too many brackets": ("(set (lamp hall) on))", "is not derived from character 21 on\n"),
+    "a function that is misspelt": ("(aks (lamp hall))", "is not derived from character 3 on; expected 'ask ('"),
+    "nothing of the kind": ("\u202e🦓", "is not derived from character 1 on; expected '(set (' or '(ask ('"),
+    "an utterance": ("turn on the lamp", "is not derived from character 1 on; expected '(set (' or '(ask ('"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_TEXTS)
+def test_a_text_that_is_no_program_is_told_how_far_it_got(bad: str, tmp_path: Path) -> None:
+    text, said = BAD_TEXTS[bad]
+    grammar = tmp_path / "bare.scfg"
+    grammar.write_text(GRAMMAR.replace('" " unit', "unit").replace('" (', '"('))
+    ended = fewparse("grammar", "tree", str(grammar), text)
+    assert ended.code == 1
+    assert ended.err.startswith(f"error: the text {said}")
