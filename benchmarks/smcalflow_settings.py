@@ -20,17 +20,14 @@ CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
             {},
             {"rerank": 2.0},
             {"rerank": 4.0},
-            {"width": 10, "rerank": 2.0},
-            {"decoder": "speculative", "width": 10, "rerank": 2.0},
             {"template": "canonical", "rerank": 2.0},
             {"template": "chatml-context", "rerank": 2.0},
             {"examples": 10, "rerank": 2.0},
-            {"examples": 30, "rerank": 2.0},
         ],
     ),
     "program": (
         {"examples": 10, "limit": 240},
-        [{}, {"rerank": 2.0}, {"template": "lisp"}, {"examples": 5}, {"template": "chatml-context"}],
+        [{}, {"rerank": 2.0}, {"template": "lisp"}, {"examples": 5}],
     ),
 }
 

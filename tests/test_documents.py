@@ -101,8 +101,9 @@ def test_the_commands_of_a_document_work_one_after_the_other(
     document: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     environment = {**os.environ, "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
-    if any("overnight" in body for language, body in blocks(document) if language == "console"):
-        environment["FEWPARSE_DATA"] = str(request.getfixturevalue("overnight_data"))
+    for dataset in ("overnight", "smcalflow"):
+        if any(dataset in body for language, body in blocks(document) if language == "console"):
+            environment["FEWPARSE_DATA"] = str(request.getfixturevalue(f"{dataset}_data"))
     for language, body in blocks(document):
         if language == "console":
             done = subprocess.run(

@@ -19,5 +19,5 @@ def read_object(
     except (ValueError, RecursionError) as error:
         raise complaint(f"not readable JSON: {error}", path, number, hint=hint) from None
     if not isinstance(value, dict):
-        raise complaint("expected an object with `utterance` and `program`", path, number, 1, source, hint)
+        raise complaint("expected an object", path, number, 1, source, hint)
     return value

@@ -275,6 +275,19 @@ def test_each_target_may_have_its_own_prompt(edit: Edit) -> None:
     assert Options.settle(domain, target="canonical", template="canonical").template == "canonical"
 
 
+def test_each_target_may_have_its_own_longest_output(edit: Edit) -> None:
+    limits = "width = 5\nlimits = { canonical = 30, program = 200 }"
+    domain = load_domain(edit("domain.toml", "width = 5", limits))
+    assert Options.settle(domain, target="canonical").search.limit == 30
+    assert Options.settle(domain, target="program").search.limit == 200
+    assert Options.settle(domain, target="program", limit=50).search.limit == 50
+
+
+def test_one_longest_output_holds_for_both_targets(edit: Edit) -> None:
+    domain = load_domain(edit("domain.toml", "width = 5", "width = 5\nmax_tokens = 40"))
+    assert {Options.settle(domain, target=target).search.limit for target in ("canonical", "program")} == {40}
+
+
 def test_a_mistake_in_an_own_prompt_is_shown_at_its_place(edit: Edit) -> None:
     folder = edit("domain.toml", '"lisp"', '"home"')
     (folder / "home.toml").write_text(TEMPLATE.replace("query", "qeury"))

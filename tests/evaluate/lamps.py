@@ -78,4 +78,4 @@ class Scripted:
         self.asked.append(item.utterance)
         self.hidden.append([example.utterance for example in without])
         candidates = (Candidate(str(p), score, p, alone) for p, score, alone in self._ranked)
-        return Prediction(tuple(candidates), Usage(requests=2, forward_tokens=7), 0.5, 1.5)
+        return Prediction(tuple(candidates), Usage(requests=2, forward_tokens=7), 0.5, 1.5, examples_dropped=3)

@@ -59,6 +59,11 @@ def test_costs_are_those_of_an_item_and_reading_the_prompt_counts_as_time(lamps:
     assert (row["decoding_seconds"], row["prompt_seconds"], row["items_per_second"]) == (0.5, 1.5, 0.5)
 
 
+def test_examples_that_did_not_fit_into_the_context_are_told(lamps: Domain) -> None:
+    (row,) = rows(run(lamps, Scripted("a")), "a")
+    assert row["examples_dropped"] == 3
+
+
 def test_systems_are_compared_item_by_item(lamps: Domain) -> None:
     on, off = Scripted("on", ("(on lamp)", 0.0, 0.0)), Scripted("off", ("(off radio)", 0.0, 0.0))
     table = rows(run(lamps, on, off), "on")

@@ -7,7 +7,7 @@ exact: every literal becomes single-character terminals, and forced bytes are sw
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -169,11 +169,8 @@ def to_llguidance(grammar: Grammar) -> str:
     """The grammar in the engine's own dialect, one character a terminal."""
     names = {name: f"r{i}" for i, name in enumerate(grammar.rules)}
     names[grammar.start] = "start"
-    terminals: dict[Chars, str] = {}
-
-    def terminal(chars: Chars) -> str:
-        return terminals.setdefault(chars, f"T{len(terminals)}")
-
+    classes: dict[Chars, str] = {}
+    characters: set[str] = set()
     lines = []
     for name, productions in grammar.rules.items():
         alternatives = []
@@ -183,13 +180,21 @@ def to_llguidance(grammar: Grammar) -> str:
                 if isinstance(symbol, Ref):
                     symbols.append(names[symbol.name])
                 elif isinstance(symbol, Chars):
-                    symbols.append(terminal(symbol))
+                    symbols.append(classes.setdefault(symbol, f"C{len(classes)}"))
                 else:
-                    symbols += [terminal(Chars(((ord(c), ord(c)),))) for c in symbol.text]
+                    symbols.append(spelt_out(symbol.text))
+                    characters.update(symbol.text)
             alternatives.append(" ".join(symbols) or '""')
         lines.append(f"{names[name]}: " + "\n  | ".join(alternatives))
-    lines += [f"{name}: /{character_class(chars)}/" for chars, name in terminals.items()]
+    lines += [f"{name}: /{character_class(chars)}/" for chars, name in classes.items()]
+    lines += [f"{spelt_out(c)}: /{character_class(Chars(((ord(c), ord(c)),)))}/" for c in sorted(characters)]
     return '%llguidance {"no_forcing": true}\n' + "\n".join(lines) + "\n"
+
+
+@lru_cache(maxsize=10_000)
+def spelt_out(text: str) -> str:
+    """The terminals of a text; a grammar is compiled anew for each utterance that is copied from."""
+    return " ".join(f"T{ord(char)}" for char in text)
 
 
 def character_class(chars: Chars) -> str:

@@ -130,7 +130,7 @@ class Check:
             yield Finding("error", "ill-formed", shown, placed.place)
             return
         self._counts[target].append((forest.count(), text))
-        names = self._domain.table.constraint.copy_rules
+        names = self._domain.copied
         utterance = placed.example.utterance
         if names and not can_be_copied(forest, self._domain.side(target), names, utterance):
             message = f"the {target} {text} has text that is not copied from its utterance: no parse can give it"

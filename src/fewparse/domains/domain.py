@@ -26,6 +26,7 @@ from fewparse.errors import (
     listed,
 )
 from fewparse.example import Example, Target
+from fewparse.grammar.compose import FREE_TEXT
 from fewparse.grammar.induce import induce
 from fewparse.grammar.leading_blank import without_leading_blank
 from fewparse.grammar.loading import open_grammar
@@ -180,12 +181,18 @@ class Domain:
             return Unconstrained(vocabulary, lead.encode())
         if chosen.kind == "trie":
             return Trie((meaning.output(target) for meaning in self.meanings), vocabulary, lead)
-        return ContextFree(self.side(target), vocabulary, lead, chosen.copy_rules, utterance)
+        return ContextFree(self.side(target), vocabulary, lead, self.copied, utterance)
+
+    @property
+    def copied(self) -> tuple[str, ...]:
+        """The rules whose text is copied from the utterance; an induced grammar has one for all texts."""
+        chosen = self.table.constraint
+        return (FREE_TEXT,) if chosen.copy_rules and chosen.kind == "induced" else chosen.copy_rules
 
     @property
     def constraint_depends_on_utterance(self) -> bool:
         """Whether a constraint serves for one utterance only."""
-        return self.table.constraint.kind in GRAMMATICAL and bool(self.table.constraint.copy_rules)
+        return self.table.constraint.kind in GRAMMATICAL and bool(self.copied)
 
     def program_of(self, output: str, target: Target) -> str | None:
         """The program that an output stands for; None where it stands for none, or is too long to find out."""
@@ -266,7 +273,7 @@ class Domain:
                     "the grammar derives no text at all from its start",
                     f"There are no rules for {listed(names)}." if names else "Does a recursion lack its end?",
                 )
-            copy_spans(side, self.table.constraint.copy_rules, "")
+            copy_spans(side, self.copied, "")
         _ = self.fold, self.template(template), self.executor, self.normal_form
 
 

@@ -15,6 +15,8 @@ Template = tuple[tuple[Part, bool], ...]
 DIGIT = Chars.of([(ord("0"), ord("9"))])
 LETTERS = Chars.of([(ord("a"), ord("z")), (ord("A"), ord("Z"))])
 NAME_CHARS = Chars.of([*LETTERS.ranges, *DIGIT.ranges, (ord("_"), ord("_")), (ord("-"), ord("-"))])
+FREE_TEXT = "TEXT"
+"""The rule of what stands between quotes."""
 LITERALS = {
     "NATURAL": re.compile(r"[0-9]+"),
     "INTEGER": re.compile(r"-[0-9]+"),
@@ -220,10 +222,10 @@ def literal_rules(quoted: Iterable[str]) -> Rules:
     texts = list(quoted)
     escapes = {escape[1] for text in texts for escape in re.findall(r"\\.", text, re.DOTALL)}
     excluded = ['"', "\\", *(c for c in "\n\r" if not any(c in text for text in texts))]
-    quote, text, escaped = Text('"'), Ref("TEXT"), Ref("escaped_text")
+    quote, text, escaped = Text('"'), Ref(FREE_TEXT), Ref("escaped_text")
     rules: Rules = {
         "quoted": ((quote, text, quote),),
-        "TEXT": repeated("TEXT", Chars.of((ord(c), ord(c)) for c in excluded).negated()),
+        FREE_TEXT: repeated(FREE_TEXT, Chars.of((ord(c), ord(c)) for c in excluded).negated()),
         "NAME": repeated("NAME", NAME_CHARS),
         "NATURAL": repeated("NATURAL", DIGIT),
         "INTEGER": ((Ref("NATURAL"),), (Text("-"), Ref("NATURAL"))),
