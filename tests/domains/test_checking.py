@@ -150,6 +150,12 @@ def test_an_utterance_in_both_sets_is_a_leak_whatever_its_case_and_marks(make: M
     assert findings(folder) == [("error", "leak", "examples.jsonl:1, test.jsonl:1")]
 
 
+def test_the_same_words_after_something_else_was_said_are_another_utterance(make: Make) -> None:
+    asked = {"utterance": "lamp on please", "program": "(on lamp)", "context": "what now?"}
+    assert findings(make(held_out=(asked,))) == []
+    assert findings(make(asked, held_out=(asked,))) == [("error", "leak", "examples.jsonl:4, test.jsonl:1")]
+
+
 def test_repeated_and_contradicting_examples_are_warned_of(make: Make) -> None:
     folder = make(EXAMPLES[0], {"utterance": "lamp off please", "program": "(on lamp)"})
     assert findings(folder) == [

@@ -169,11 +169,11 @@ class Check:
                 yield Finding("note", "ambiguity", f"{self._side_name(target)}: {message}")
 
     def _repetitions(self) -> Iterator[Finding]:
-        """Utterances that come twice: with another program, in both sets, or for nothing."""
-        by_utterance: dict[str, list[Placed]] = defaultdict(list)
+        """Utterances that come twice in one context: with another program, in both sets, or for nothing."""
+        said: dict[tuple[str, str], list[Placed]] = defaultdict(list)
         for placed in self._examples:
-            by_utterance[" ".join(re.findall(r"\w+", placed.example.utterance.casefold()))].append(placed)
-        for same in by_utterance.values():
+            said[words(placed.example.context), words(placed.example.utterance)].append(placed)
+        for same in said.values():
             places = ", ".join(placed.place for placed in same)
             utterance = f'"{same[0].example.utterance}"'
             if len({placed.held_out for placed in same}) > 1:
@@ -203,3 +203,8 @@ def literals(grammar: Grammar) -> list[str]:
     """All texts of a grammar, each once."""
     symbols = (s for productions in grammar.rules.values() for production in productions for s in production)
     return list(dict.fromkeys(s.text for s in symbols if isinstance(s, Text)))
+
+
+def words(text: str) -> str:
+    """A text whatever its case and its marks."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
