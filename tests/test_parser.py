@@ -14,6 +14,7 @@ from fewparse.constrain.trie import Trie
 from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow, IllFormedOutput, UnknownName, UsageError
 from fewparse.lm.embedded import EmbeddedModel
+from fewparse.options import Options
 from fewparse.search.events import Event, RoundBegan
 from fewparse.vocabulary import Vocabulary
 
@@ -162,6 +163,16 @@ def test_examples_that_do_not_fit_are_dropped_the_least_similar_first_and_counte
     parse = parser.parse("is the radio on?")
     assert parse.examples == whole[:2]
     assert parse.examples_dropped == 1
+
+
+@pytest.mark.parametrize(
+    ("chosen", "branches"),
+    [({}, True), ({"constrained": False}, False), ({"constrained": False, "free_branching": True}, True)],
+)
+def test_samples_that_nothing_can_cut_are_not_branched_unless_asked_for(
+    chosen: dict[str, bool], branches: bool
+) -> None:
+    assert Options.settle(load_domain("starter"), **chosen).search.free_branching is branches
 
 
 def test_the_most_similar_example_stands_last_before_the_question(parser: Parser) -> None:

@@ -40,6 +40,8 @@ class Options:
             "width": table.search.width,
             "temperature": table.search.temperature,
             "limit": table.search.limit_for(target),
+            # A sample that nothing can cut is whole: branches of it would only be more samples, at a high price.
+            "free_branching": given.get("constrained", True),
         }
         search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
         rest: dict[str, Any] = {
