@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from constrain.cases import spans
 from fewparse.constrain.cfg import ContextFree
-from fewparse.constrain.copying import copy_spans
+from fewparse.constrain.copying import can_be_copied, copy_spans, free_text
 from fewparse.errors import ConstraintError, UnknownName
 from fewparse.grammar.ebnf import read_grammar
+from fewparse.grammar.forest import Forest, ForestParser
 from fewparse.vocabulary import BYTES, Vocabulary
 from grammar.earley import Recogniser
 from grammar.samples import CALENDAR
@@ -167,3 +168,81 @@ def test_the_names_of_the_steps_do_not_collide() -> None:
     grammar = read_grammar('start: TEXT TEXT_span_0\nTEXT: /[a-z]+/\nTEXT_span_0: "!"')
     assert Recogniser(copy_spans(grammar, ("TEXT",), "ab c")).accepts("ab!")
     assert not Recogniser(copy_spans(grammar, ("TEXT",), "ab c")).accepts("a!")
+
+
+ESCAPING = 'start: "<" TEXT ">" | "none"\nTEXT: CHAR+\nCHAR: /[^"\\\\<>]/ | "\\\\" /["\\\\n]/'
+
+
+def escaped(span: str) -> str:
+    return span.replace("\\", "\\\\").replace('"', '\\"')
+
+
+@pytest.mark.parametrize(
+    ("utterance", "expected"),
+    [
+        ('a "b', {"a", r"a \"", r"a \"b", r"\"", r"\"b", "b"}),
+        ("c:\\d", {"c", "c:", r"c:\\", r"c:\\d", ":", r":\\", r":\\d", r"\\", r"\\d", "d"}),
+        ("n", {"n"}),
+    ],
+)
+def test_a_rule_that_escapes_characters_copies_them_escaped(utterance: str, expected: set[str]) -> None:
+    assert language(copied(utterance, ESCAPING)) == {"none"} | {f"<{span}>" for span in expected}
+
+
+@settings(max_examples=100)
+@given(st.text(st.sampled_from('aanné  "\\<.'), max_size=10))
+@example('""')
+@example("\\\\")
+@example("\\n")
+def test_the_escaped_spans_are_those_of_brute_force(utterance: str) -> None:
+    expected = spans(utterance, lambda char: char not in "<>")
+    assert language(copied(utterance, ESCAPING)) == {"none"} | {f"<{escaped(span)}>" for span in expected}
+
+
+@settings(max_examples=150)
+@given(
+    st.text(st.sampled_from('an "\\'), max_size=6),
+    st.lists(st.sampled_from(["a", "n", " ", '\\"', "\\\\", "\\n"]), min_size=1, max_size=3).map("".join),
+)
+@example("\\n", "\\n")
+@example('"\\', '\\"\\\\')
+def test_an_escaped_text_can_be_copied_iff_the_constraint_admits_it(utterance: str, text: str) -> None:
+    assert_can_be_copied_iff_admitted(utterance, text, ESCAPING)
+
+
+@settings(max_examples=150)
+@given(st.text(st.sampled_from("ab1X_ "), max_size=6), st.text(st.sampled_from("ab "), min_size=1, max_size=3))
+@example("aXb", "b")
+@example("a_b", "b")
+def test_a_text_can_be_copied_iff_the_constraint_admits_it(utterance: str, text: str) -> None:
+    assert_can_be_copied_iff_admitted(utterance, text, SOURCE)
+
+
+def assert_can_be_copied_iff_admitted(utterance: str, text: str, source: str) -> None:
+    grammar = read_grammar(source)
+    forest = ForestParser(grammar).parse(f"<{text}>")
+    assert isinstance(forest, Forest)
+    admitted = copied(utterance, source).accepts(f"<{text}>".encode())
+    assert can_be_copied(forest, grammar, ("TEXT",), utterance) == admitted
+
+
+@pytest.mark.parametrize(
+    ("rule", "plain", "marks"),
+    [
+        ('CHAR: /[ab]/ | "!" /[cd]/', "ab", {"c": "!c", "d": "!d", "e": None}),
+        ('CHAR: "!" /[cd]/ | /[ab]/ | "?" /[e]/', "ab", {"c": "!c", "e": "?e", "f": None}),
+    ],
+)
+def test_a_character_is_spelt_as_the_rule_writes_it(rule: str, plain: str, marks: dict[str, str | None]) -> None:
+    grammar = read_grammar(f"start: TEXT\nTEXT: CHAR+\n{rule}")
+    characters = free_text(grammar, "TEXT")
+    assert {char: characters.spelt(char) for char in plain} == {char: char for char in plain}
+    assert {char: characters.spelt(char) for char in marks} == marks
+
+
+@pytest.mark.parametrize(
+    "rule", ['CHAR: /[ab]/ | "!"', 'CHAR: "!" /[ab]/', "CHAR: /[ab]/ | /[c]/ /[d]/", "CHAR: /[ab]/ | /[cd]/"]
+)
+def test_characters_of_other_kinds_are_refused(rule: str) -> None:
+    with pytest.raises(ConstraintError, match="not one repeated character class"):
+        copied("ab", f"start: TEXT\nTEXT: CHAR+\n{rule}")

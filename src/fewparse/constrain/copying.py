@@ -19,6 +19,22 @@ class FreeText(NamedTuple):
             return char
         return next((mark + char for mark, chars in self.escaped if char in chars), None)
 
+    def read(self, text: str) -> str | None:
+        """The characters that are written so; None where a character would have been written otherwise."""
+        found: list[str] = []
+        at = 0
+        while at < len(text):
+            for mark in ("", *(mark for mark, _ in self.escaped)):
+                end = at + len(mark) + 1
+                char = text[end - 1 : end]
+                if char and self.spelt(char) == text[at:end]:
+                    found.append(char)
+                    at = end
+                    break
+            else:
+                return None
+        return "".join(found)
+
 
 def copy_spans(grammar: Grammar, names: tuple[str, ...], utterance: str) -> Grammar:
     """Replace the rules of these names by the spans of the utterance that consist of their characters."""
@@ -54,24 +70,20 @@ def spans(grammar: Grammar, name: str, utterance: str) -> dict[str, tuple[Produc
 
 def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utterance: str) -> bool:
     """Whether a text has a derivation in which the constituents of these names are spans of the utterance."""
-    spelt = {name: spelt_by(free_text(grammar, name), utterance) for name in names}
+    written = {name: free_text(grammar, name) for name in names}
     possible: set[Node] = set()
     growing = True
     while growing:
         before = len(possible)
         for node in forest.nodes:
-            if node.name in spelt:
-                if is_span(forest.text[node.begin : node.end], spelt[node.name]):
+            if node.name in written:
+                meant = written[node.name].read(forest.text[node.begin : node.end])
+                if meant is not None and is_span(meant, utterance):
                     possible.add(node)
             elif any(is_possible(way, possible) for way in node.ways):
                 possible.add(node)
         growing = forest.cyclic and len(possible) > before
     return forest.root in possible
-
-
-def spelt_by(characters: FreeText, utterance: str) -> str:
-    """An utterance as a rule writes it; what it cannot write is a character that no text has."""
-    return "".join(characters.spelt(char) or "\0" for char in utterance)
 
 
 def is_possible(way: Way, possible: set[Node]) -> bool:

@@ -113,7 +113,8 @@ def with_choices(
         )
     if copy is False:
         chosen = chosen.model_copy(update={"copy_rules": ()})
-    target = "program" if grammar is not None and not chosen.synchronous else table.target
+    lost = (grammar is not None or table.constraint.synchronous) and not chosen.synchronous
+    target = "program" if lost else table.target
     return replace(
         domain,
         table=table.model_copy(update={"constraint": chosen, "target": target}),
