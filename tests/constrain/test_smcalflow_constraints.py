@@ -143,3 +143,13 @@ def test_what_is_induced_from_the_examples_allows_them_all_and_some_others(
     assert all(induced.accepts(example.program.encode()) for example in smcalflow.examples)
     others = sum(induced.accepts(turn.output("program")) for turn in gold)
     assert others >= 170, f"{others} of 200"
+
+
+def test_an_induced_grammar_is_one_of_programs_and_copies_its_texts(smcalflow_data: Path) -> None:
+    induced = load_domain("smcalflow", smcalflow_data, constraint="induced")
+    assert induced.table.target == "program"
+    constraint = induced.constraint(BYTES, "program", "", "find the staff meeting")
+    for title, is_said in (("staff meeting", True), ("stuff meeting", False)):
+        event = f'(Constraint[Event] :subject (?~= #(String "{title}")))'
+        program = f"(Yield :output (FindEventWrapperWithDefaults :constraint {event}))"
+        assert constraint.accepts(program.encode()) is is_said
