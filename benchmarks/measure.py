@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fewparse import Domain, Example, LanguageModel
+from fewparse import Domain, Example, LanguageModel, open_model
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import row
@@ -14,6 +14,7 @@ from fewparse.example import Target
 
 RESULTS = Path(__file__).parent / "results"
 PROMPTS = Path(__file__).parent / "prompts"
+Setting = Mapping[str, object]
 
 
 def compare(
@@ -69,12 +70,21 @@ def write(file: str, rows: Sequence[dict[str, object]]) -> None:
     (RESULTS / f"{file}.md").write_text("\n".join(lines) + "\n")
 
 
-def describe(change: Mapping[str, object]) -> str:
+def compare_changes(
+    file: str, domain: Domain, items: Sequence[Example], base: Setting, changes: Sequence[Setting]
+) -> None:
+    """One setting changed at a time, on training examples: a row a change, behind the base itself."""
+    settings = {describe(change): located({**base, **change}) for change in changes}
+    target: Target = "program" if base["target"] == "program" else "canonical"
+    compare(file, domain, open_model(), items, settings, "train", RESULTS / f"{file}-records.jsonl", target)
+
+
+def describe(change: Setting) -> str:
     """The name of a row in which something was changed."""
     return ", ".join(f"{name} {value}" for name, value in change.items()) or "base"
 
 
-def located(setting: dict[str, object]) -> dict[str, object]:
+def located(setting: Setting) -> Setting:
     """The setting with the place of its prompt, where that is one of ours."""
     path = PROMPTS / f"{setting['template']}.toml"
-    return setting | ({"template": str(path)} if path.exists() else {})
+    return {**setting, "template": str(path)} if path.exists() else setting

@@ -8,9 +8,9 @@ Run: python benchmarks/overnight_settings.py [canonical | program] [number of it
 import random
 import sys
 
-from fewparse import load_domain, open_model
+from fewparse import load_domain
 from fewparse.example import Target
-from measure import RESULTS, compare, describe, located
+from measure import compare_changes
 
 BASE: dict[str, object] = {
     "examples": 20,
@@ -56,9 +56,7 @@ def main(target: Target, limit: int) -> None:
     domain = load_domain("overnight/calendar")
     items = random.Random(77).sample(domain.spare_examples, limit)
     base, changes = CHANGES[target]
-    settings = {describe(change): located({"target": target} | BASE | base | change) for change in changes}
-    file = f"overnight-settings-{target}"
-    compare(file, domain, open_model(), items, settings, "train", RESULTS / f"{file}-records.jsonl", target)
+    compare_changes(f"overnight-settings-{target}", domain, items, {"target": target} | BASE | base, changes)
 
 
 if __name__ == "__main__":

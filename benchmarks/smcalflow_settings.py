@@ -7,9 +7,9 @@ Run: python benchmarks/smcalflow_settings.py [canonical | program] [number of it
 import random
 import sys
 
-from fewparse import load_domain, open_model
+from fewparse import load_domain
 from fewparse.example import Target
-from measure import RESULTS, compare, describe, located
+from measure import compare_changes
 
 BASE: dict[str, object] = {"template": "chatml", "examples": 20, "decoder": "beam", "width": 5, "rerank": 0.0}
 # Changes of the search come first: they share the prompt of the base, which is then read once for all.
@@ -37,9 +37,7 @@ def main(target: Target, limit: int) -> None:
     domain = load_domain("smcalflow")
     items = random.Random(77).sample(domain.examples, limit)
     base, changes = CHANGES[target]
-    settings = {describe(change): located({"target": target} | BASE | base | change) for change in changes}
-    file = f"smcalflow-settings-{target}"
-    compare(file, domain, open_model(), items, settings, "train", RESULTS / f"{file}-records.jsonl", target)
+    compare_changes(f"smcalflow-settings-{target}", domain, items, {"target": target} | BASE | base, changes)
 
 
 if __name__ == "__main__":
