@@ -10,13 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from blind import Blind
-from fewparse.constrain.state import Constraint
+from fewparse.constrain.state import MAX_STATES, Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.errors import UnknownName, UsageError
 from fewparse.lm.model import Token
 from fewparse.lm.usage import Usage
-from fewparse.search.closing import MAX_STATES
 from fewparse.search.decode import decode
 from fewparse.search.events import BackedOff, Branched, Closed, Event, Forced, RoundBegan, RoundEnded, Sampled
 from fewparse.search.hypothesis import Hypothesis

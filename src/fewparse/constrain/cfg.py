@@ -17,6 +17,7 @@ import numpy as np
 from fewparse.constrain.copying import copy_spans
 from fewparse.constrain.state import Constraint, State, dead_end
 from fewparse.errors import ConstraintError, LimitExceeded
+from fewparse.grammar.completion import Completer
 from fewparse.grammar.rules import Chars, Grammar, Ref, trim
 from fewparse.vocabulary import Mask, Vocabulary
 
@@ -134,6 +135,19 @@ class ContextFree(Constraint):
     def start(self) -> State:
         """The state before the first character."""
         return self._begin
+
+    def ending(self, text: bytes) -> bytes | None:
+        """The shortest ending that the grammar has, unless the text stops within a character."""
+        try:
+            said = text.decode()
+        except UnicodeDecodeError:
+            return super().ending(text)
+        rest = self._completer.complete(said)
+        return None if rest is None else rest.encode()
+
+    @cached_property
+    def _completer(self) -> Completer:
+        return Completer(self.grammar)
 
     def _compile(self, text: str) -> llguidance.LLMatcher:
         """Compile in a thread of its own, so that a hanging compilation is an error and not a hang."""

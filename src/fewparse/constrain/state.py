@@ -4,13 +4,19 @@ A byte string may follow iff the whole stays a prefix of some well-formed string
 also answers over tokens, by a mask; tokens may straddle anything. Ending is never a token.
 """
 
+import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
 from fewparse.errors import DeadEnd
 from fewparse.vocabulary import Mask, Vocabulary
+
+MAX_STATES = 10_000
+CLOSERS = frozenset(b")]}>\"'")
+CLOSING, OPENING = 1, 4
 
 
 class State(ABC):
@@ -47,10 +53,10 @@ class State(ABC):
     def walk(self, pieces: Sequence[bytes]) -> tuple[int, "State"]:
         """How many of these pieces may follow one after the other, and the state behind them."""
         state: State = self
-        for count, piece in enumerate(pieces):
+        for taken, piece in enumerate(pieces):
             following = state.advance(piece)
             if following is None:
-                return count, state
+                return taken, state
             state = following
         return len(pieces), state
 
@@ -83,6 +89,30 @@ class Constraint(ABC):
             return self.start().may_end
         state = self.start().advance(text)
         return state is not None and state.may_end
+
+    def ending(self, text: bytes) -> bytes | None:
+        """A short way to end what has been said: the bytes that are missing. None if there is none near."""
+        state = self.start().advance(text) if text else self.start()
+        return None if state is None else cheapest_ending(state)
+
+
+def cheapest_ending(begin: State) -> bytes | None:
+    """The cheapest bytes after which the output may end, by uniform-cost search: closing is cheap."""
+    order = count()
+    frontier: list[tuple[int, bytes, int, State]] = [(0, b"", next(order), begin)]
+    for _ in range(MAX_STATES):
+        if not frontier:
+            return None
+        cost, said, _, state = heapq.heappop(frontier)
+        if state.may_end:
+            return said
+        for byte in np.unique(state.vocabulary.first_bytes[state.mask()]):
+            piece = bytes([int(byte)])
+            following = state.advance(piece)
+            if following is not None:
+                step = CLOSING if int(byte) in CLOSERS else OPENING
+                heapq.heappush(frontier, (cost + step, said + piece, next(order), following))
+    return None
 
 
 def dead_end() -> DeadEnd:

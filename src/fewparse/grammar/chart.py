@@ -20,11 +20,15 @@ LAST_WORD = re.compile(r"\w{0,40}$")
 GOES_ON = re.compile(r"['\"]\w")
 
 
+Ends = dict[str, dict[int, set[int]]]
+"""The names that end at a place, where each began, and by which productions."""
+
+
 class Chart(NamedTuple):
-    """What was found: for each place the names that end there, where each began, and by which productions."""
+    """What was found: for each place what ends there."""
 
     text: str
-    ends: tuple[dict[str, dict[int, set[int]]], ...]
+    ends: tuple[Ends, ...]
     nullable: set[str]
 
     def spans(self, name: str, begin: int, end: int) -> bool:
@@ -85,7 +89,7 @@ class ChartParser:
 
     def __init__(self, grammar: Grammar, most_steps: int = MOST_STEPS) -> None:
         self.grammar = trim(grammar).grammar
-        self._automaton = Automaton(self.grammar)
+        self.automaton = Automaton(self.grammar)
         self._most_steps = most_steps
 
     def accepts(self, text: str) -> bool:
@@ -94,10 +98,20 @@ class ChartParser:
 
     def parse(self, text: str) -> Chart | Refusal:
         """All constituents of a text, or why it has none that spans it."""
-        automaton, start = self._automaton, self.grammar.start
+        read = self.read(text)
+        if isinstance(read, Refusal):
+            return read
+        rows, ends = read
+        chart = Chart(text, tuple(ends), self.automaton.nullable)
+        spanned = chart.spans(self.grammar.start, 0, len(text))
+        return chart if spanned else self._refusal(text, len(text), rows[-1])
+
+    def read(self, text: str) -> tuple[list[Row], list[Ends]] | Refusal:
+        """The states at each place of a text that begins a sentence, and what ends there."""
+        automaton, start = self.automaton, self.grammar.start
         if automaton.size > MOST_STATES:
             automaton.forget()
-        ends: list[dict[str, dict[int, set[int]]]] = [{}]
+        ends: list[Ends] = [{}]
         rows = [Row([], automaton.prediction(frozenset([start])))]
         count = 0
         for place, char in enumerate(text):
@@ -114,19 +128,18 @@ class ChartParser:
             predicted = frozenset().union(*(state.predicts for state, _ in items))
             rows.append(Row(items, automaton.prediction(predicted)))
             ends.append(found)
-        chart = Chart(text, tuple(ends), automaton.nullable)
-        return chart if chart.spans(start, 0, len(text)) else self._refusal(text, len(text), rows[-1])
+        return rows, ends
 
     def _advance(
         self, rows: list[Row], row: Row, place: int, char: str
-    ) -> tuple[list[tuple[Kernel, int]], dict[str, dict[int, set[int]]], int]:
+    ) -> tuple[list[tuple[Kernel, int]], Ends, int]:
         """Read a character, then complete what ends behind it; also how many steps that took."""
         items = [(state, begun) for kernel, begun in row.items if (state := kernel.move(char)) is not None]
         if (state := row.prediction.move(char)) is not None:
             items.append((state, place))
         seen = set(items)
         items = list(dict.fromkeys(items))
-        found: dict[str, dict[int, set[int]]] = {}
+        found: Ends = {}
         steps = 0
         for state, begun in items:
             for name, productions in state.completes:
@@ -148,9 +161,9 @@ class ChartParser:
         literals: dict[str, None] = {}
         classes: dict[str, None] = {}
         for item in self._behind(row):
-            step = self._automaton.behind[item]
+            step = self.automaton.behind[item]
             if isinstance(step, str):
-                literals[self._automaton.rests[item] or step] = None
+                literals[self.automaton.rests[item] or step] = None
             elif isinstance(step, Chars):
                 classes[describe(step)] = None
         shown = [*(repr(shortened(literal)) for literal in without_longer(literals)), *classes]

@@ -27,6 +27,6 @@ def decode(
     inquiry = Inquiry(model, prompt, settings, usage, emit)
     found = ranked(search(inquiry, begin))
     if found and not found[0].finished:
-        closed = close(inquiry, found[0])
+        closed = close(inquiry, found[0], constraint)
         return [closed] if closed else []
     return found
