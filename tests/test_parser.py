@@ -15,6 +15,7 @@ from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow, IllFormedOutput, UnknownName, UsageError
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.options import Options
+from fewparse.rerank import Alignment
 from fewparse.search.events import Event, RoundBegan
 from fewparse.vocabulary import Vocabulary
 
@@ -191,6 +192,19 @@ def test_an_example_that_is_kept_out_stays_out_and_is_not_counted_as_dropped(
     assert "(ask radio)" not in parse.prompt.text
     assert len(parse.examples) == 3
     assert parse.examples_dropped == 0
+
+
+def test_an_example_that_is_kept_out_does_not_teach_the_reranker_either(
+    make_domain: MakeDomain, model: EmbeddedModel
+) -> None:
+    parser = Parser.from_domain(make_domain(), model, rerank=2.0)
+    itself = next(e for e in parser.domain.examples if e.utterance == "is the radio on?")
+    others = Alignment((e.utterance, e.program) for e in parser.domain.examples if e != itself)
+    parse = parser.parse(itself.utterance, without=[itself])
+    assert parse.candidates
+    for candidate in parse.candidates:
+        gained = 2.0 * others.score(itself.utterance, candidate.text)
+        assert candidate.score - candidate.model_score == pytest.approx(gained)
 
 
 def test_a_constraint_that_lies_is_caught(

@@ -54,14 +54,14 @@ class Parser:
     def parse(
         self, utterance: str, context: str = "", emit: Listener = ignore, without: Sequence[Example] = ()
     ) -> Parse:
-        """Retrieve, prompt, search, translate, execute. `without` keeps examples out of the prompt."""
+        """Retrieve, prompt, search, translate, execute. `without` are examples that must not help."""
         check_utterance(utterance)
         usage, trace = Usage(), list[Event]()
         with self._turns:
             examples, prompt = self.prompt(utterance, context, without, usage)
             constraint = self._constraint(utterance)
             found = decode(self.model, prompt, constraint, self._settings, usage, tee(trace.append, emit))
-        candidates = self._candidates(utterance, found, constraint)[: self.options.n_best]
+        candidates = self._candidates(utterance, found, constraint, without)[: self.options.n_best]
         best = candidates[0] if candidates else None
         hidden = {example.said for example in without}
         available = sum(example.said not in hidden for example in self.domain.examples)
@@ -144,27 +144,37 @@ class Parser:
         return self.domain.constraint(vocabulary, self.options.target, self._template.lead, utterance)
 
     def _candidates(
-        self, utterance: str, found: Sequence[Hypothesis], constraint: Constraint
+        self, utterance: str, found: Sequence[Hypothesis], constraint: Constraint, without: Sequence[Example]
     ) -> tuple[Candidate, ...]:
         """The outputs, best first, checked once more: nothing ill-formed leaves here."""
         candidates = []
+        bonus = self._explanation(utterance, without)
         for hypothesis in found:
             if not constraint.accepts(hypothesis.text):
                 raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint refuses")
             text = hypothesis.text.decode(errors="replace").removeprefix(self._template.lead)
-            score = hypothesis.score
-            if self.options.rerank:
-                score += self.options.rerank * self._alignment.score(utterance, text)
+            score = hypothesis.score + bonus(text)
             program = self.domain.program_of(text, self.options.target)
             candidates.append(Candidate(text, score, program, hypothesis.score))
         if self.options.vote:
             return vote(candidates, self.domain.execute)
         return tuple(sorted(candidates, key=lambda c: -c.score))
 
+    def _explanation(self, utterance: str, without: Sequence[Example]) -> Callable[[str], float]:
+        """What an output gains by how well it explains the utterance."""
+        if not (weight := self.options.rerank):
+            return lambda output: 0.0
+        alignment = self._aligned(without) if without else self._alignment
+        return lambda output: weight * alignment.score(utterance, output)
+
     @cached_property
     def _alignment(self) -> Alignment:
-        target = self.options.target
-        return Alignment((e.utterance, e.output(target)) for e in self.domain.examples)
+        return self._aligned(())
+
+    def _aligned(self, without: Sequence[Example]) -> Alignment:
+        hidden = {example.said for example in without}
+        taught = (example for example in self.domain.examples if example.said not in hidden)
+        return Alignment((example.utterance, example.output(self.options.target)) for example in taught)
 
     def _answer(self, program: str | None) -> tuple[Any, str | None]:
         if program is None or self.domain.executor is None:
