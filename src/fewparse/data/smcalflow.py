@@ -3,7 +3,7 @@
 Fetched from the repository of the latter, or imported from a folder that holds the published files or single
 turns as JSON lines. It is one domain, and beside its examples are kept
 
-dev_100.jsonl   the 100 turns on which the authors chose their settings
+dev_100.jsonl   the 100 turns that the authors watched while they tuned a model
 full.jsonl      every turn of the dialogues that have no training turn
 grammar/        the authors' grammar, as it was published
 
