@@ -95,10 +95,6 @@ def with_skipped(turns: Sequence[Said]) -> list[Said]:
     return whole
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
 def publish(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Have the table of sources describe these files; they are given by their addresses on a mirror."""
     monkeypatch.setenv("no_proxy", "*")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.laws import assert_fetched_once, tree
 from data.serving import (
     DOMAINS,
     REAL,
@@ -42,10 +43,6 @@ TEST = [Example("how long is it", LENGTH, "length of weekly"), Example("où ?", 
 def as_lines(examples: list[Example]) -> bytes:
     keys = ("utterance", "canonical", "program")
     return "".join(json.dumps({key: getattr(e, key) for key in keys}) + "\n" for e in examples).encode()
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def published_folder(folder: Path, *domains: str) -> Path:
@@ -351,16 +348,7 @@ def test_what_is_fetched_is_what_is_imported(tiny: dict[str, bytes], tmp_path: P
 def test_what_was_fetched_needs_no_network_again_unless_forced(
     tiny: dict[str, bytes], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving() as server:
-        server.files = tiny
-        monkeypatch.setenv(mirror_variable(overnight.NAME), f"{server.address}/mirror")
-        get(data)
-    first = tree(data)
-    get(data)
-    assert tree(data) == first
-    with pytest.raises(DataUnavailable):
-        get(data, force=True)
-    assert tree(data) == first
+    assert_fetched_once(get, "FEWPARSE_OVERNIGHT_URL", tiny, data, monkeypatch)
 
 
 def test_a_mirror_with_another_file_changes_nothing(tiny: dict[str, bytes], data: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.laws import assert_fetched_once, tree
 from data.serving import serving
 from data.smcalflow_files import (
     DEV_LIST,
@@ -19,7 +20,6 @@ from data.smcalflow_files import (
     dialogue_form,
     list_of,
     publish,
-    tree,
     turn_form,
 )
 from fewparse.data import smcalflow
@@ -477,16 +477,7 @@ def test_what_is_fetched_is_what_is_imported(tiny: dict[str, bytes], source: Pat
 def test_what_was_fetched_needs_no_network_again_unless_forced(
     tiny: dict[str, bytes], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving() as server:
-        server.files = tiny
-        monkeypatch.setenv("FEWPARSE_SMCALFLOW_URL", f"{server.address}/mirror")
-        get(data)
-    first = tree(data)
-    get(data)
-    assert tree(data) == first
-    with pytest.raises(DataUnavailable):
-        get(data, force=True)
-    assert tree(data) == first
+    assert_fetched_once(get, "FEWPARSE_SMCALFLOW_URL", tiny, data, monkeypatch)
 
 
 def test_a_mirror_with_another_file_changes_nothing(tiny: dict[str, bytes], data: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from data.laws import tree
 from data.serving import serving
 from data.smcalflow_files import (
     DEV_LIST,
@@ -18,7 +19,6 @@ from data.smcalflow_files import (
     needs_real_data,
     publish,
     real_rows,
-    tree,
     with_skipped,
 )
 from fewparse.data import smcalflow

@@ -23,7 +23,7 @@ def reachable(domain: Domain, options: Options, items: Sequence[Example]) -> Pro
     for item in items:
         constraint = shared or domain.constraint(BYTES, options.target, lead, item.utterance)
         try:
-            gold = gold_output(domain, domain.as_spoken(item), options.target)
+            gold = gold_output(domain, item, options.target)
             flags.append(gold is not None and constraint.accepts((lead + gold).encode()))
         except LimitExceeded:  # too long to find out, and so it would be for a search
             flags.append(False)

@@ -2,12 +2,11 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from fewparse.grammar.chart import ChartParser, Refusal, Row
-from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
-
-PREFERRED = "abcdefghijklmnopqrstuvwxyz0123456789"
+from fewparse.grammar.rules import Grammar, Ref
+from fewparse.grammar.strings import shortest_text, shortest_texts
 
 
 class Completer:
@@ -66,43 +65,6 @@ def dotted(row: Row, place: int) -> Iterator[tuple[int, int]]:
             yield item, origin
     for item in row.prediction.steps():
         yield item, place
-
-
-def shortest_texts(grammar: Grammar) -> dict[str, str]:
-    """The shortest text of every name that derives any; of several, the first by its letters."""
-    found: dict[str, str] = {}
-    users: dict[str, list[tuple[str, Production]]] = defaultdict(list)
-    queue: list[tuple[int, str, str]] = []
-
-    def offer(name: str, production: Production) -> None:
-        if all(not isinstance(symbol, Ref) or symbol.name in found for symbol in production):
-            text = "".join(shortest_text(symbol, found) for symbol in production)
-            heapq.heappush(queue, (len(text), text, name))
-
-    for name, productions in grammar.rules.items():
-        for production in productions:
-            for symbol in production:
-                if isinstance(symbol, Ref):
-                    users[symbol.name].append((name, production))
-            offer(name, production)
-    while queue:
-        _, text, name = heapq.heappop(queue)
-        if name not in found:
-            found[name] = text
-            for user, production in users[name]:
-                offer(user, production)
-    return found
-
-
-def shortest_text(symbol: Symbol, of_names: Mapping[str, str]) -> str:
-    """What a symbol can be at least; of a class, a plain character if it has one."""
-    match symbol:
-        case Text(text=text):
-            return text
-        case Chars():
-            return next((char for char in PREFERRED if char in symbol), chr(symbol.ranges[0][0]))
-        case Ref(name=name):
-            return of_names[name]
 
 
 def by_length(text: str) -> tuple[int, str]:

@@ -1,6 +1,7 @@
-"""The shortest strings of a grammar's names, for what must be said and is nowhere given."""
+"""The shortest strings of a grammar's names: some of each for what must be said and is nowhere given, or one."""
 
 import heapq
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -9,6 +10,7 @@ from fewparse.grammar.rules import (
     Grammar,
     Production,
     Ref,
+    Symbol,
     Text,
     deriving_names,
     productive_rules,
@@ -17,6 +19,7 @@ from fewparse.grammar.rules import (
 
 PRINTABLE = tuple(map(chr, range(32, 127)))
 MOST_STRINGS = 60
+PREFERRED = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class ShortStrings:
@@ -98,3 +101,40 @@ class Growing:
                 fixed = []
         end = "".join(fixed)
         return [beginning + end for beginning in beginnings]
+
+
+def shortest_texts(grammar: Grammar) -> dict[str, str]:
+    """The shortest text of every name that derives any; of several, the first by its letters."""
+    found: dict[str, str] = {}
+    users: dict[str, list[tuple[str, Production]]] = defaultdict(list)
+    queue: list[tuple[int, str, str]] = []
+
+    def offer(name: str, production: Production) -> None:
+        if all(not isinstance(symbol, Ref) or symbol.name in found for symbol in production):
+            text = "".join(shortest_text(symbol, found) for symbol in production)
+            heapq.heappush(queue, (len(text), text, name))
+
+    for name, productions in grammar.rules.items():
+        for production in productions:
+            for symbol in production:
+                if isinstance(symbol, Ref):
+                    users[symbol.name].append((name, production))
+            offer(name, production)
+    while queue:
+        _, text, name = heapq.heappop(queue)
+        if name not in found:
+            found[name] = text
+            for user, production in users[name]:
+                offer(user, production)
+    return found
+
+
+def shortest_text(symbol: Symbol, of_names: Mapping[str, str]) -> str:
+    """What a symbol can be at least; of a class, a plain character if it has one."""
+    match symbol:
+        case Text(text=text):
+            return text
+        case Chars():
+            return next((char for char in PREFERRED if char in symbol), chr(symbol.ranges[0][0]))
+        case Ref(name=name):
+            return of_names[name]
