@@ -18,7 +18,12 @@ FewparseError
  │   ├─ ModelUnavailable  no weights and no way to fetch them
  │   ├─ CorruptModel      a file that is not the model that it should be
  │   ├─ RuntimeMismatch   a native library whose interface is not the one we declare
- │   └─ ContextOverflow   a prompt longer than the model's context
+ │   ├─ ContextOverflow   a prompt longer than the model's context
+ │   ├─ ServerError       a server that cannot be asked, or not any more
+ │   │   ├─ ServerRefused     it says no: a wrong key, an unknown model, a request it does not take
+ │   │   ├─ ServerUnavailable it did not answer well, however often it was asked
+ │   │   └─ ServerUnfit       it answers, but not what search needs, or not what was asked
+ │   └─ BudgetExceeded    as many tokens or as much money as allowed have been spent
  └─ IllFormedOutput       a constrained search returned what its own grammar refuses: a defect
 """
 
@@ -27,6 +32,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 __all__ = [
+    "BudgetExceeded",
     "ConstraintError",
     "ContextOverflow",
     "CorruptModel",
@@ -42,6 +48,10 @@ __all__ = [
     "ModelUnavailable",
     "ResultsError",
     "RuntimeMismatch",
+    "ServerError",
+    "ServerRefused",
+    "ServerUnavailable",
+    "ServerUnfit",
     "SourceError",
     "UnknownName",
     "UsageError",
@@ -180,6 +190,26 @@ class ContextOverflow(ModelError):
             "Use fewer examples (--examples), a shorter utterance, or a model with a longer context.",
         )
         self.needed, self.available = needed, available
+
+
+class ServerError(ModelError):
+    """A server that cannot be asked, or not any more."""
+
+
+class ServerRefused(ServerError):
+    """A server that says no: asking again would not help."""
+
+
+class ServerUnavailable(ServerError):
+    """A server that did not answer well, however often it was asked."""
+
+
+class ServerUnfit(ServerError):
+    """A server that answers, but not what search needs, or not what was asked."""
+
+
+class BudgetExceeded(ModelError):
+    """As many tokens or as much money as allowed have been spent; nothing more is asked."""
 
 
 class IllFormedOutput(FewparseError):
