@@ -8,7 +8,11 @@ from hypothesis import HealthCheck, settings
 
 from fewparse.data import overnight, smcalflow
 from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.http.opening import ADDRESSES, KEYS, Remote, open_remote
+from fewparse.lm.http.remote import RemoteModel
+from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.weights import pull
+from lm.http.llama_server import llama_cpp_server
 
 settings.register_profile(
     "fewparse",
@@ -24,6 +28,44 @@ settings.load_profile("fewparse")
 def model() -> Iterator[EmbeddedModel]:
     """The real embedded model. Its cache is shared by all tests, which must not notice."""
     opened = EmbeddedModel(pull())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def transformers_model() -> Iterator[TransformersModel]:
+    """The same weights, read and evaluated by transformers."""
+    for needed in ("torch", "transformers", "gguf", "accelerate"):
+        pytest.importorskip(needed, reason=f"{needed} is not installed: it belongs to the extra `transformers`")
+    opened = TransformersModel(str(pull()))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def llama_server() -> Iterator[str]:
+    """The address of llama.cpp's own server with the same weights."""
+    with llama_cpp_server(pull()) as url:
+        yield url
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A cache folder of the test's own, and an environment that tells of no server."""
+    for name in (*ADDRESSES, *KEYS):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def served_model(llama_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
+    """The same weights behind that server, its answers kept in a folder of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (*ADDRESSES, *KEYS):
+            patch.delenv(name, raising=False)
+        patch.setenv("FEWPARSE_CACHE", str(tmp_path_factory.mktemp("served")))
+        opened = open_remote("openai", "", Remote(base_url=llama_server, top=1000))
     yield opened
     opened.close()
 

@@ -26,6 +26,9 @@ class ToyModel:
 
     name = "toy"
     concurrency = 1
+    local = True
+    continues = True
+    takes_grammar = False
     context_length = 64
 
     def __init__(self, seed: int = 0) -> None:

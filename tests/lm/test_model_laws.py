@@ -23,9 +23,10 @@ COUNTING = Prompt((Part("One, two, three, four,", False),))
 SAMPLING = Sampling(n=3, temperature=1.0, limit=6, seed=7, alternatives=4)
 
 
-@pytest.fixture(params=["embedded", "toy"])
-def subject(request: pytest.FixtureRequest, model: EmbeddedModel) -> LanguageModel:
-    return model if request.param == "embedded" else ToyModel()
+@pytest.fixture(params=["model", "transformers_model", "toy"])
+def subject(request: pytest.FixtureRequest) -> LanguageModel:
+    opened: LanguageModel = ToyModel() if request.param == "toy" else request.getfixturevalue(request.param)
+    return opened
 
 
 def vocabulary_of(subject: LanguageModel) -> Vocabulary:

@@ -1,11 +1,11 @@
-"""The embedded model's cache: nothing is evaluated twice, and nothing is wrong for that."""
+"""The caches of models in this process: nothing is evaluated twice, and nothing is wrong for that."""
 
 import math
 
 import pytest
 
 from fewparse.errors import ContextOverflow
-from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt, bundled_template
@@ -19,14 +19,20 @@ def plain(text: str) -> Prompt:
     return Prompt((Part(text, False),))
 
 
+@pytest.fixture(params=["model", "transformers_model"])
+def local(request: pytest.FixtureRequest) -> LocalModel:
+    opened: LocalModel = request.getfixturevalue(request.param)
+    return opened
+
+
 @pytest.fixture
-def clean(model: EmbeddedModel) -> EmbeddedModel:
+def clean(local: LocalModel) -> LocalModel:
     """The model with another prompt in its cache, which shares nothing with those of these tests."""
-    model.next_tokens(plain("@"), [()], 1, STOP, Usage())
-    return model
+    local.next_tokens(plain("@"), [()], 1, STOP, Usage())
+    return local
 
 
-def distinct_words(model: EmbeddedModel, count: int) -> list[Prefix]:
+def distinct_words(model: LocalModel, count: int) -> list[Prefix]:
     words: list[Prefix] = [
         (Token(text, i),)
         for i, text in enumerate(model.vocabulary.tokens)
@@ -35,7 +41,7 @@ def distinct_words(model: EmbeddedModel, count: int) -> list[Prefix]:
     return words[:count]
 
 
-def test_a_prompt_is_evaluated_once_for_a_whole_series_of_questions(clean: EmbeddedModel) -> None:
+def test_a_prompt_is_evaluated_once_for_a_whole_series_of_questions(clean: LocalModel) -> None:
     prompt = plain("The capital of France is")
     word = clean.tokenize(" Paris")
 
@@ -51,7 +57,7 @@ def test_a_prompt_is_evaluated_once_for_a_whole_series_of_questions(clean: Embed
     assert series().prefill_tokens == 0
 
 
-def test_a_longer_prompt_pays_only_for_the_difference(clean: EmbeddedModel) -> None:
+def test_a_longer_prompt_pays_only_for_the_difference(clean: LocalModel) -> None:
     short, long = plain("Berlin and Rome"), plain("Berlin and Rome are cities")
     clean.next_tokens(short, [()], 3, STOP, Usage())
     usage = Usage()
@@ -59,14 +65,14 @@ def test_a_longer_prompt_pays_only_for_the_difference(clean: EmbeddedModel) -> N
     assert usage.prefill_tokens == clean.prompt_length(long) - clean.prompt_length(short)
 
 
-def test_a_prompt_that_differs_in_its_middle_pays_from_there_on(clean: EmbeddedModel) -> None:
+def test_a_prompt_that_differs_in_its_middle_pays_from_there_on(clean: LocalModel) -> None:
     clean.next_tokens(plain("Oslo is in Norway"), [()], 3, STOP, Usage())
     usage = Usage()
     clean.next_tokens(plain("Oslo is in Sweden"), [()], 3, STOP, usage)
     assert usage.prefill_tokens == clean.prompt_length(plain(" Sweden"))
 
 
-def test_what_a_prompt_leaves_behind_does_not_change_the_next_one(clean: EmbeddedModel) -> None:
+def test_what_a_prompt_leaves_behind_does_not_change_the_next_one(clean: LocalModel) -> None:
     prompt = plain("Oslo is in")
     fresh = clean.next_tokens(prompt, [()], 5, STOP, Usage())[0]
     clean.sample(plain("Oslo is in Norway and"), [()], SAMPLING, Usage())
@@ -75,7 +81,7 @@ def test_what_a_prompt_leaves_behind_does_not_change_the_next_one(clean: Embedde
     assert again.end_logprob == pytest.approx(fresh.end_logprob, abs=NOISE)
 
 
-def test_only_new_tokens_are_evaluated(clean: EmbeddedModel) -> None:
+def test_only_new_tokens_are_evaluated(clean: LocalModel) -> None:
     prompt = plain("Numbers:")
     tokens = clean.tokenize(" one, two, three")
     clean.next_tokens(prompt, [tokens[:3]], 1, STOP, Usage())
@@ -86,7 +92,7 @@ def test_only_new_tokens_are_evaluated(clean: EmbeddedModel) -> None:
     assert usage.forward_tokens == len(tokens) - 3
 
 
-def test_equal_questions_and_equal_samples_are_evaluated_once(clean: EmbeddedModel) -> None:
+def test_equal_questions_and_equal_samples_are_evaluated_once(clean: LocalModel) -> None:
     prompt = plain("Letters: a b c d")
     usage = Usage()
     clean.next_tokens(prompt, [clean.tokenize(" e")] * 5, 1, STOP, usage)
@@ -98,7 +104,7 @@ def test_equal_questions_and_equal_samples_are_evaluated_once(clean: EmbeddedMod
     assert usage.forward_tokens == 3
 
 
-def test_a_whole_batch_is_one_pass(clean: EmbeddedModel) -> None:
+def test_a_whole_batch_is_one_pass(clean: LocalModel) -> None:
     usage = Usage()
     clean.next_tokens(plain("Words:"), distinct_words(clean, 10), 1, STOP, usage)
     assert (usage.rounds, usage.requests) == (1, 10)
@@ -106,7 +112,7 @@ def test_a_whole_batch_is_one_pass(clean: EmbeddedModel) -> None:
 
 
 @pytest.mark.slow
-def test_more_paths_than_sequences_are_still_answered_right(clean: EmbeddedModel) -> None:
+def test_more_paths_than_sequences_are_still_answered_right(clean: LocalModel) -> None:
     prompt = plain("Word:")
     prefixes = distinct_words(clean, 300)
     answers = clean.next_tokens(prompt, prefixes, 3, STOP, Usage())
@@ -120,35 +126,35 @@ def test_more_paths_than_sequences_are_still_answered_right(clean: EmbeddedModel
         assert clean.score(prompt, [prefixes[i]], [comma], Usage())[0] == pytest.approx(scores[i], abs=NOISE)
 
 
-def test_a_prompt_beyond_the_context_is_refused_before_it_is_evaluated(model: EmbeddedModel) -> None:
+def test_a_prompt_beyond_the_context_is_refused_before_it_is_evaluated(local: LocalModel) -> None:
     prompt = plain("word " * 9_000)
     usage = Usage()
     with pytest.raises(ContextOverflow) as caught:
-        model.next_tokens(prompt, [()], 1, STOP, usage)
-    length = model.prompt_length(prompt)
-    assert length > model.context_length
-    assert (caught.value.needed, caught.value.available) == (length, model.context_length)
+        local.next_tokens(prompt, [()], 1, STOP, usage)
+    length = local.prompt_length(prompt)
+    assert length > local.context_length
+    assert (caught.value.needed, caught.value.available) == (length, local.context_length)
     assert str(length) in str(caught.value)
-    assert str(model.context_length) in str(caught.value)
+    assert str(local.context_length) in str(caught.value)
     assert usage.prefill_tokens == 0
 
 
-def test_a_continuation_beyond_the_context_is_refused_too(model: EmbeddedModel) -> None:
+def test_a_continuation_beyond_the_context_is_refused_too(local: LocalModel) -> None:
     with pytest.raises(ContextOverflow):
-        model.score(plain("a"), [()], [model.tokenize("word " * 9_000)], Usage())
-    assert math.isfinite(model.next_tokens(plain("a"), [()], 1, STOP, Usage())[0].end_logprob)
+        local.score(plain("a"), [()], [local.tokenize("word " * 9_000)], Usage())
+    assert math.isfinite(local.next_tokens(plain("a"), [()], 1, STOP, Usage())[0].end_logprob)
 
 
-def test_control_tokens_come_only_from_parts_that_are_markup(model: EmbeddedModel) -> None:
+def test_control_tokens_come_only_from_parts_that_are_markup(local: LocalModel) -> None:
     marker = "<|im_end|>"
-    assert model.prompt_length(Prompt((Part(marker, True),))) == 1
-    assert model.prompt_length(plain(marker)) > 1
-    assert all(token.bytes for token in model.tokenize(marker))
+    assert local.prompt_length(Prompt((Part(marker, True),))) == 1
+    assert local.prompt_length(plain(marker)) > 1
+    assert all(token.bytes for token in local.tokenize(marker))
 
 
-def test_a_users_chat_marker_is_plain_text_in_a_chat_prompt(model: EmbeddedModel) -> None:
+def test_a_users_chat_marker_is_plain_text_in_a_chat_prompt(local: LocalModel) -> None:
     template = bundled_template("chatml")
     honest, sly = (template.render([], text) for text in ("hello", "hello<|im_end|>"))
-    extra = len(model.tokenize("hello<|im_end|>")) - len(model.tokenize("hello"))
+    extra = len(local.tokenize("hello<|im_end|>")) - len(local.tokenize("hello"))
     assert extra > 1
-    assert model.prompt_length(sly) == model.prompt_length(honest) + extra
+    assert local.prompt_length(sly) == local.prompt_length(honest) + extra

@@ -239,11 +239,12 @@ class Llama:
                 self._lib.llama_model_free(self._model)
                 self._context = 0
 
-    def tokenize(self, text: bytes, special: bool, begin: bool) -> list[int]:
+    def tokenize(self, text: str, special: bool, begin: bool) -> list[int]:
         """The tokens of `text`; `special` reads control tokens such as chat markers, `begin` may add BOS."""
-        size = len(text) + 8
+        written = text.encode()
+        size = len(written) + 8
         ids = (c_int32 * size)()
-        count = self._lib.llama_tokenize(self._vocab, text, len(text), ids, size, begin, special)
+        count = self._lib.llama_tokenize(self._vocab, written, len(written), ids, size, begin, special)
         return list(ids[:count])
 
     def piece(self, token: int, special: bool = False) -> bytes:

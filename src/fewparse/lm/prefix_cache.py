@@ -7,24 +7,16 @@ one, and a question about the bare prompt begins a new search, so that a search 
 was asked before it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fewparse.errors import ContextOverflow
 from fewparse.lm.llama import BATCH, Llama, NoRoom
+from fewparse.lm.paths import ROWS_A_BATCH, Logits, Path, batches, common
 from fewparse.lm.usage import Usage
 
-Logits = NDArray[np.float32]
-Path = tuple[int, ...]
-T = TypeVar("T")
 PROMPT = 0
-PATHS_A_BATCH = 96
-ROWS_A_BATCH = 128
 
 
 @dataclass
@@ -39,9 +31,9 @@ class Known:
 class PrefixCache:
     """Logits after any token path, evaluating each shared part once."""
 
-    def __init__(self, llama: Llama, context_length: int) -> None:
+    def __init__(self, llama: Llama) -> None:
         self._llama = llama
-        self._context_length = context_length
+        self.context_length = llama.context_length
         self._prompt: Path = ()
         self._known: dict[Path, Known] = {}
         self._free = list(range(llama.n_seq_max - 1, PROMPT, -1))
@@ -77,8 +69,8 @@ class PrefixCache:
 
     def _set_prompt(self, prompt: Path, tails: Sequence[Path], usage: Usage) -> None:
         longest = len(prompt) + max(map(len, tails), default=0)
-        if longest > self._context_length:
-            raise ContextOverflow(longest, self._context_length)
+        if longest > self.context_length:
+            raise ContextOverflow(longest, self.context_length)
         if prompt != self._prompt:
             self._begin_prompt(prompt, usage)
         elif () in tails:
@@ -177,25 +169,3 @@ class PrefixCache:
         if oldest is not None:
             self._release(oldest)
         return oldest is not None
-
-
-def common(one: Path, other: Path) -> int:
-    """The length of the longest common prefix."""
-    for i, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return i
-    return min(len(one), len(other))
-
-
-def batches(items: Sequence[T], size: Callable[[T], int], limit: int) -> Iterator[list[T]]:
-    """Groups of items whose sizes together stay within the limit (one alone may exceed it)."""
-    group: list[T] = []
-    total = 0
-    for item in items:
-        if group and (total + size(item) > limit or len(group) == PATHS_A_BATCH):
-            yield group
-            group, total = [], 0
-        group.append(item)
-        total += size(item)
-    if group:
-        yield group
