@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import fewparse
-from fewparse.cli import check, data, domain, evaluate, grammar, models, parse
+from fewparse.cli import cache, check, data, domain, evaluate, grammar, models, parse
 from fewparse.cli.console import INTERRUPTED, show_error
 from fewparse.errors import FewparseError
 
@@ -25,6 +25,7 @@ app.command("new")(domain.new)
 app.add_typer(grammar.app, name="grammar")
 app.add_typer(models.app, name="models")
 app.add_typer(data.app, name="data")
+app.add_typer(cache.app, name="cache")
 
 
 def show_version(wanted: bool) -> None:

@@ -51,10 +51,15 @@ SMOLLM2 = Weights(
 )
 
 
-def models_folder() -> Path:
-    """Where models are kept: `FEWPARSE_CACHE` or the user's cache directory."""
+def cache_folder() -> Path:
+    """Where things are kept that can be had again: `FEWPARSE_CACHE` or the user's cache directory."""
     chosen = os.environ.get("FEWPARSE_CACHE")
-    return (Path(chosen) if chosen else user_cache_path("fewparse")) / "models"
+    return Path(chosen) if chosen else user_cache_path("fewparse")
+
+
+def models_folder() -> Path:
+    """Where models are kept."""
+    return cache_folder() / "models"
 
 
 def weights_path(weights: Weights = SMOLLM2) -> Path:
