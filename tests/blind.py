@@ -13,6 +13,9 @@ class Blind:
 
     vocabulary: Vocabulary | None = None
     name = "blind"
+    local = True
+    continues = True
+    takes_grammar = False
 
     def __init__(self, seeing: LanguageModel) -> None:
         assert seeing.vocabulary is not None

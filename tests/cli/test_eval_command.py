@@ -63,6 +63,23 @@ def test_results_are_kept_and_carried_on(lamps: str, tmp_path: Path) -> None:
     assert "| speculative W=3 |" in (out / "report.md").read_text()
 
 
+def test_items_that_fail_are_told_apart_from_wrong_ones_and_the_others_are_judged(
+    lamps: str, tmp_path: Path
+) -> None:
+    items = [{"utterance": u, "program": "(on lamp)"} for u in ("lamp " * 10_000, "on lamp please")]
+    (Path(lamps) / "test.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    done = fewparse("eval", lamps, "--decoder", "greedy", "--out", str(tmp_path / "out"))
+    assert done.code == 0, done.err
+    title, _, heads, *table = done.out.splitlines()
+    assert title.endswith("; 1 items failed")
+    assert "  failed  " in heads
+    assert done.err.startswith("failed 1 times: the prompt needs 10")
+    assert len(done.err.splitlines()) == 1
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [(row["items"], row["failed"]) for row in report["rows"]] == [(2, 0)] * (len(table) - 1) + [(2, 1)]
+    assert "| failed |" in (tmp_path / "out" / "report.md").read_text()
+
+
 def test_training_examples_beyond_the_pool_can_be_parsed_instead(lamps: str) -> None:
     done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--target", "program")
     assert done.code == 0, done.err

@@ -1,7 +1,8 @@
 """A domain small enough to evaluate in a second, and a system whose predictions are known beforehand."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,8 @@ def make_lamps(folder: Path) -> Domain:
 class Scripted:
     """Says the same programs for every item, and remembers what it was asked."""
 
+    concurrency: int | None = None
+
     def __init__(self, name: str, *ranked: tuple[str | None, float, float], note: str = "") -> None:
         self.name = name
         self._ranked = ranked
@@ -79,3 +82,33 @@ class Scripted:
         self.hidden.append([example.utterance for example in without])
         candidates = (Candidate(str(p), score, p, alone) for p, score, alone in self._ranked)
         return Prediction(tuple(candidates), Usage(requests=2, forward_tokens=7), 0.5, 1.5, examples_dropped=3)
+
+
+class Remote:
+    """Echoes what it is asked as a server would: several at once, and with whatever `behave` does first."""
+
+    def __init__(
+        self,
+        concurrency: int = 1,
+        behave: Callable[[str], object] = lambda utterance: None,
+        usage: Usage | None = None,
+        name: str = "remote",
+    ) -> None:
+        self.name = name
+        self.concurrency = concurrency
+        self._behave = behave
+        self._usage = usage or Usage(requests=1)
+        self.asked: list[str] = []
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
+        self.asked.append(item.utterance)
+        self._behave(item.utterance)
+        return Prediction((Candidate(item.utterance, 0.0, item.program, 0.0),), replace(self._usage), 0.5)
+
+
+def numbered(count: int) -> list[Example]:
+    return [Example(str(number), "(on lamp)") for number in range(count)]

@@ -130,11 +130,11 @@ class ContextFree(Constraint):
                 f"the grammar has {self.grammar.size} symbols; the limit is {self._limits.grammar_size}",
                 "Split it, or use a trie for large sets of names.",
             )
-        self._begin = InGrammar(self._compile(to_llguidance(self.grammar)), vocabulary)
+        self._begin = self._compile(to_llguidance(self.grammar))
 
     def start(self) -> State:
-        """The state before the first character."""
-        return self._begin
+        """The state before the first character, new for each search: no two threads may use one matcher."""
+        return InGrammar(self._begin.deep_copy(), self.vocabulary)
 
     def ending(self, text: bytes) -> bytes | None:
         """The shortest ending that the grammar has, unless the text stops within a character."""

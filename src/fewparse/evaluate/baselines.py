@@ -18,6 +18,8 @@ KEPT = 10
 class Ranking:
     """The programs of examples, in the order in which a retriever ranks these."""
 
+    concurrency = None
+
     def __init__(self, name: str, examples: Sequence[Example], retriever: Retriever, target: Target) -> None:
         self.name = name
         self._examples = examples

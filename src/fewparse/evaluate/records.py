@@ -21,7 +21,7 @@ class Record:
     """One item under one system: its candidates, which of them are right, and what they cost.
 
     `model_right` is about the candidate that the model alone would choose, `vote_right` about the one that a
-    vote of the candidates chooses.
+    vote of the candidates chooses. `failure` says why there is no answer at all, where the model gave none.
     """
 
     outputs: tuple[str, ...]
@@ -34,10 +34,16 @@ class Record:
     seconds: float
     prompt_seconds: float
     examples_dropped: int = 0
+    failure: str | None = None
 
     def right_within(self, k: int) -> bool:
         """Whether one of the first k candidates is right."""
         return any(self.right[:k])
+
+    @staticmethod
+    def failed(reason: str) -> "Record":
+        """An item without an answer; what it has cost until then is not known."""
+        return Record((), (), (), (), False, False, Usage(cost=None), 0.0, 0.0, failure=reason)
 
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> "Record":
@@ -47,7 +53,10 @@ class Record:
 
 
 class Records:
-    """The records of a run by system and item; with a file, those of earlier runs too."""
+    """The records of a run by system and item; with a file, those of earlier runs too.
+
+    Failures are written down, but nobody finds them: the item is to be asked again.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -60,7 +69,12 @@ class Records:
             cut_off_half_a_line(path)
         except OSError as error:
             raise ResultsError(f"cannot be written: {error.strerror}", path, hint=ELSEWHERE) from None
-        self._found.update(read_records(path))
+        self._found.update((place, record) for place, record in read_records(path) if record.failure is None)
+
+    @property
+    def kept(self) -> bool:
+        """Whether another run will find them."""
+        return self._path is not None
 
     def find(self, system: System, item: Example, without: Sequence[Example]) -> Record | None:
         """What is known already; results of other settings do not count."""
@@ -69,7 +83,8 @@ class Records:
     def add(self, system: System, item: Example, without: Sequence[Example], record: Record) -> None:
         """Keep a record, at once."""
         place = key(system, item, without)
-        self._found[place] = record
+        if record.failure is None:
+            self._found[place] = record
         if self._path is not None:
             line = {"system": system.name, "settings": place[0], "item": place[1]}
             line |= {"utterance": item.utterance, "gold": item.program} | asdict(record)

@@ -1,13 +1,26 @@
 """Run systems over items, side by side, and judge what they say."""
 
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Lock
 from typing import Any
 
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, read_examples
-from fewparse.errors import DomainError, UnknownName, UsageError
+from fewparse.errors import (
+    BudgetExceeded,
+    CorruptModel,
+    DomainError,
+    FewparseError,
+    LimitExceeded,
+    ModelError,
+    ModelUnavailable,
+    RuntimeMismatch,
+    UnknownName,
+    UsageError,
+)
 from fewparse.evaluate.metrics import Judge
 from fewparse.evaluate.records import Record, Records
 from fewparse.evaluate.system import Prediction, Prompted, Reading, System
@@ -15,6 +28,7 @@ from fewparse.example import Example
 from fewparse.lm.model import LanguageModel
 from fewparse.parser import Parser
 from fewparse.search.settings import MAX_WIDTH
+from fewparse.threads import work_through
 from fewparse.vote import vote
 
 Settings = Mapping[str, Mapping[str, Any]]
@@ -30,6 +44,11 @@ DECODERS: dict[str, dict[str, Any]] = {
 }
 """The decoders of the paper's comparison."""
 
+ABOUT_ALL_ITEMS = (BudgetExceeded, CorruptModel, ModelUnavailable, RuntimeMismatch)
+ABOUT_ONE_ITEM = (ModelError, LimitExceeded)
+"""Errors after which other items may do better: a server that fails now and then, a prompt or a parse too long."""
+HOPELESS = 5
+
 
 @dataclass
 class Outcome:
@@ -37,6 +56,9 @@ class Outcome:
 
     name: str
     records: list[Record] = field(default_factory=list)
+
+
+After = Callable[[list[Outcome]], None]
 
 
 def every_decoder() -> dict[str, dict[str, Any]]:
@@ -85,22 +107,115 @@ def evaluate(
     items: Sequence[Example],
     split: Split,
     records: Records | None = None,
-    after: Callable[[list[Outcome]], None] = lambda outcomes: None,
+    after: After = lambda outcomes: None,
 ) -> list[Outcome]:
-    """Every item under every system. A training example is never shown to itself."""
+    """Every item under every system, as many items at once as all systems serve; the outcomes are in order.
+
+    A training example is never shown to itself. An item on which a model fails counts as wrong, and is asked again
+    by the next run with the same records. `after` sees what there is so far, whenever there is more.
+    """
     records = records if records is not None else Records()
-    judge = Judge(domain)
-    outcomes = [Outcome(system.name) for system in systems]
-    for item in items:
-        without = [item] if split == TRAIN else []
-        for system, outcome in zip(systems, outcomes, strict=True):
-            record = records.find(system, item, without)
-            if record is None:
-                record = judged(system.predict(item, without), item, judge)
-                records.add(system, item, without, record)
-            outcome.records.append(record)
-            after(outcomes)
-    return outcomes
+    at_once = min((system.concurrency for system in systems if system.concurrency is not None), default=1)
+    run = Run(systems, split, Judge(domain), records, after, max(HOPELESS, at_once))
+    try:
+        work_through(list(enumerate(items)), run.parse, at_once, run.stopping)
+    except BudgetExceeded as error:
+        again = "the same command with a larger budget carries on from there."
+        raise BudgetExceeded(
+            f"{error.message}; {run.done} of {len(items)} items are done",
+            again.capitalize() if records.kept else f"Where results are kept (--out), {again}",
+        ) from None
+    finally:
+        run.close()
+    return run.outcomes
+
+
+class Run:
+    """What the threads of an evaluation share; only predictions are made outside its lock.
+
+    A system is given up once the first so many items (`hopeless`) that it was asked have all failed for the same
+    reason: a wrong key, say, or a server that is not there.
+    """
+
+    def __init__(
+        self,
+        systems: Sequence[System],
+        split: Split,
+        judge: Judge,
+        records: Records,
+        after: After,
+        hopeless: int,
+    ) -> None:
+        self.outcomes = [Outcome(system.name) for system in systems]
+        self.stopping = Event()
+        self.done = 0
+        self._systems = systems
+        self._split = split
+        self._judge = judge
+        self._records = records
+        self._after = after
+        self._hopeless = hopeless
+        self._finished: list[list[int]] = [[] for _ in systems]
+        self._asked: list[list[str | None]] = [[] for _ in systems]
+        self._lock = Lock()
+        self._closed = False
+
+    def parse(self, turn: tuple[int, Example]) -> None:
+        """One item under every system, one after the other: what they all ask may be answered once."""
+        number, item = turn
+        without = [item] if self._split == TRAIN else []
+        failed = False
+        for which, system in enumerate(self._systems):
+            with self._lock:
+                found = self._records.find(system, item, without)
+            if self.stopping.is_set():
+                return
+            answer = found or answered(system, item, without)
+            with self._lock:
+                if self._closed:
+                    return
+                record = self._judged(answer, item)
+                if record is not found:
+                    self._records.add(system, item, without, record)
+                    self._asked[which].append(record.failure)
+                self._keep(which, number, record)
+                if isinstance(answer, FewparseError):
+                    failed = True
+                    self._give_up_if_hopeless(which, answer)
+        with self._lock:
+            self.done += not failed
+
+    def close(self) -> None:
+        """Take no more: what an interrupted run is still waiting for comes too late."""
+        with self._lock:
+            self._closed = True
+
+    def _judged(self, answer: Record | Prediction | FewparseError, item: Example) -> Record:
+        if isinstance(answer, FewparseError):
+            return Record.failed(answer.message)
+        return judged(answer, item, self._judge) if isinstance(answer, Prediction) else answer
+
+    def _keep(self, which: int, number: int, record: Record) -> None:
+        """Put a record where it belongs, whatever was finished before it."""
+        place = bisect(self._finished[which], number)
+        self._finished[which].insert(place, number)
+        self.outcomes[which].records.insert(place, record)
+        self._after(self.outcomes)
+
+    def _give_up_if_hopeless(self, which: int, error: FewparseError) -> None:
+        reasons = self._asked[which]
+        if len(reasons) == self._hopeless and set(reasons) == {error.message}:
+            raise error
+
+
+def answered(system: System, item: Example, without: Sequence[Example]) -> Prediction | FewparseError:
+    """What a system says, or why it can say nothing on this item; an error that is about all items is raised."""
+    try:
+        return system.predict(item, without)
+    except ABOUT_ALL_ITEMS:
+        raise
+    except ABOUT_ONE_ITEM as error:
+        return error
 
 
 def judged(prediction: Prediction, item: Example, judge: Judge) -> Record:

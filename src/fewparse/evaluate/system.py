@@ -40,6 +40,10 @@ class System(Protocol):
     def settings(self) -> dict[str, Any]:
         """All that its predictions depend on, to tell its results from those of other settings."""
 
+    @property
+    def concurrency(self) -> int | None:
+        """How many items it parses at once to advantage; None where that is no matter."""
+
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """Candidates for the item's utterance, best first; `without` are examples that must not help."""
 
@@ -49,7 +53,8 @@ class Reading:
     """The prompt that a model has read last, and what that took.
 
     Systems that share a prompt follow each other on an item. It is read before their clocks start, once, and its
-    cost is told beside theirs.
+    cost is told beside theirs. A model that answers several searches at once keeps no prompt for the next one:
+    reading it beforehand would only cost a request.
     """
 
     model: LanguageModel
@@ -98,9 +103,15 @@ class Prompted:
             **({} if domain.own_grammar else {"grammar": digests(domain.grammar_path)}),
         }
 
+    @property
+    def concurrency(self) -> int:
+        """What its model serves."""
+        return self._parser.model.concurrency
+
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
-        """Read the prompt, then parse."""
-        self._reading.read(self._parser.prompt(item.utterance, item.context, without)[1])
+        """Read the prompt where that is of use, then parse."""
+        if self._parser.model.local:
+            self._reading.read(self._parser.prompt(item.utterance, item.context, without)[1])
         begin = time.perf_counter()
         parse = self._parser.parse(item.utterance, item.context, without=without)
         seconds = time.perf_counter() - begin

@@ -34,12 +34,14 @@ class NextTokens(NamedTuple):
     """What may come next: the best tokens, best first, and the log-probability of ending here.
 
     Ending = the tokens that begin with the stop and the model's own end tokens, together. Tokens that end are
-    never among `best`. `complete` says that no (allowed) token was left out.
+    never among `best`. `complete` says that no (allowed) token was left out; none that was is likelier than
+    `bound`, where the model tells only so many.
     """
 
     best: tuple[ScoredToken, ...]
     end_logprob: float
     complete: bool = False
+    bound: float = 0.0
 
 
 class Completion(NamedTuple):
@@ -57,7 +59,10 @@ class Completion(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample: `limit` bounds prefix plus completion, `alternatives` is how many to report a position."""
+    """How to sample: `limit` bounds prefix plus completion, `alternatives` is how many to report a position.
+
+    `grammar` is for servers that keep samples to one, in their notation; it describes whole outputs.
+    """
 
     n: int
     temperature: float
@@ -65,6 +70,7 @@ class Sampling:
     stop: bytes = b"\n"
     seed: int = 0
     alternatives: int = 0
+    grammar: str | None = None
 
 
 class Guide(Protocol):
@@ -92,6 +98,18 @@ class LanguageModel(Protocol):
     @property
     def concurrency(self) -> int:
         """How many searches may run at once to advantage: 1 where they would fight over one KV cache."""
+
+    @property
+    def local(self) -> bool:
+        """Whether it runs in this process, where reading a prompt ahead of the questions costs nothing more."""
+
+    @property
+    def continues(self) -> bool:
+        """Whether it can be asked what follows the beginning of an output; else it gives whole ones only."""
+
+    @property
+    def takes_grammar(self) -> bool:
+        """Whether it keeps samples to a grammar that comes with the question."""
 
     def tokenize(self, text: str) -> Prefix:
         """The tokens of a text as the model itself would write it."""
