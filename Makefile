@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+TESTABLE := .venv/.testable
+# The tests also run the transformers route; any torch of the extra will do, this one is what they were last run with.
+TORCH ?= torch==2.13.*
 
 .PHONY: setup demo test lint bench settings clean
 
@@ -17,12 +20,16 @@ $(READY): pyproject.toml
 demo: setup
 	$(BIN)/fewparse parse calendar < demo/utterances.txt
 
+$(TESTABLE): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,transformers]' '$(TORCH)'
+	touch $(TESTABLE)
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+test: lint $(TESTABLE)
 	$(BIN)/python -m pytest
 
 bench: setup

@@ -22,6 +22,7 @@ class Options:
     retriever: str
     fold: bool
     constrained: bool
+    server_grammar: bool
     rerank: float
     vote: bool
     n_best: int
@@ -41,7 +42,7 @@ class Options:
             "temperature": table.search.temperature,
             "limit": table.search.limit_for(target),
             # A sample that nothing can cut is whole: branches of it would only be more samples, at a high price.
-            "free_branching": given.get("constrained", True),
+            "free_branching": given.get("constrained", True) and not given.get("server_grammar"),
         }
         search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
         rest: dict[str, Any] = {
@@ -52,6 +53,7 @@ class Options:
             "retriever": table.prompt.retriever,
             "fold": True,
             "constrained": True,
+            "server_grammar": False,
             "rerank": table.search.rerank,
             "vote": table.search.vote,
             "n_best": search["width"],
@@ -76,8 +78,15 @@ class Options:
             raise UnknownName("order", self.order, ORDERS)
         if self.retriever not in RETRIEVERS:
             raise UnknownName("retriever", self.retriever, RETRIEVERS)
+        if self.server_grammar and not (self.constrained and self.search.decoder == "speculative"):
+            raise UsageError(
+                "a server keeps samples to a grammar: that is for the speculative decoder, constrained",
+                "Add --decoder speculative, or leave --server-grammar out.",
+            )
         if self.examples < 0 or self.n_best < 1:
             raise UsageError("the number of examples is at least 0, and that of candidates at least 1")
 
 
-SEARCH_OPTIONS: tuple[Decoder | str, ...] = tuple(f.name for f in fields(Settings) if f.name != "stop")
+SEARCH_OPTIONS: tuple[Decoder | str, ...] = tuple(
+    f.name for f in fields(Settings) if f.name not in ("stop", "grammar")
+)

@@ -13,7 +13,7 @@ from fewparse.constrain.state import Constraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
 from fewparse.domains.loading import load_domain
-from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput
+from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, UsageError
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.opening import EMBEDDED, open_model
@@ -26,6 +26,7 @@ from fewparse.retrieve.retriever import Retriever, open_retriever
 from fewparse.search.decode import decode
 from fewparse.search.events import Event, Listener, ignore
 from fewparse.search.hypothesis import Hypothesis
+from fewparse.search.settings import Settings
 from fewparse.vocabulary import BYTES
 from fewparse.vote import vote
 
@@ -39,6 +40,8 @@ class Parser:
         self.options = options
         self._template = domain.template(options.template)
         self._settings = replace(options.search, stop=self._template.stop.encode())
+        if options.server_grammar and not model.takes_grammar:
+            raise UsageError(f"{model.name} takes no grammar", "Leave --server-grammar out.")
         self._turns = threading.Semaphore(model.concurrency)
 
     @classmethod
@@ -60,7 +63,8 @@ class Parser:
         with self._turns:
             examples, prompt = self.prompt(utterance, context, without, usage)
             constraint = self._constraint(utterance)
-            found = decode(self.model, prompt, constraint, self._settings, usage, tee(trace.append, emit))
+            settings = self._settings_for(utterance)
+            found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit))
         candidates = self._candidates(utterance, found, constraint, without)[: self.options.n_best]
         best = candidates[0] if candidates else None
         hidden = {example.said for example in without}
@@ -127,6 +131,13 @@ class Parser:
         utterances = [example.utterance for example in self.domain.examples]
         fold = self.domain.fold if self.options.fold else None
         return open_retriever(self.options.retriever, utterances, self.model, self._settings.seed, fold)
+
+    def _settings_for(self, utterance: str) -> Settings:
+        """How to search; a server that keeps samples to a grammar is given the one for this utterance."""
+        if not self.options.server_grammar:
+            return self._settings
+        grammar = self.domain.server_grammar(self.options.target, self._template.lead, utterance)
+        return replace(self._settings, grammar=grammar)
 
     def _constraint(self, utterance: str) -> Constraint:
         if self.options.constrained and self.domain.constraint_depends_on_utterance:

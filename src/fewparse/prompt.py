@@ -23,11 +23,24 @@ class Part(NamedTuple):
     markup: bool
 
 
+class Message(NamedTuple):
+    """A turn of a conversation."""
+
+    role: str
+    content: str
+
+
 @dataclass(frozen=True)
 class Prompt:
-    """What a language model is asked to continue."""
+    """What a language model is asked to continue.
+
+    `messages` is the same as a conversation, for models that only converse; they answer without the `lead` with
+    which outputs begin.
+    """
 
     parts: tuple[Part, ...]
+    messages: tuple[Message, ...] = ()
+    lead: str = ""
 
     @property
     def text(self) -> str:
@@ -49,7 +62,8 @@ class Template:
 
     `lead` is what the layout puts between the prompt's end and the output (a space, mostly): a prompt never
     ends in a space, so the output begins with it. `stop` ends an output. `context` is how {context} reads in an
-    example or a query; where nothing was said before, that is nothing.
+    example or a query; where nothing was said before, that is nothing. `instruction` is what a model that only
+    converses is told first; left out, it is the preamble.
     """
 
     name: str
@@ -60,6 +74,7 @@ class Template:
     stop: str = "\n"
     markup: tuple[str, ...] = ()
     context: str = "{context}"
+    instruction: str = ""
 
     @property
     def has_context(self) -> bool:
@@ -73,7 +88,24 @@ class Template:
             fields = {"utterance": example.utterance, "output": self.lead + example.output}
             parts += self._fill(self.example, fields, example.context)
         parts += self._fill(self.query, {"utterance": utterance}, context)
-        return Prompt(merge(parts))
+        return Prompt(merge(parts), self._conversation(examples, utterance, context), self.lead)
+
+    def _conversation(self, examples: Sequence[Pair], utterance: str, context: str) -> tuple[Message, ...]:
+        """The examples as turns: what is said, and what should be answered."""
+        instruction = self.instruction or ("" if self.markup else self.preamble.strip())
+        turns = [Message("system", instruction)] if instruction else []
+        for example in examples:
+            turns += [
+                self._said(example.utterance, example.context),
+                Message("assistant", one_line(example.output)),
+            ]
+        return (*turns, self._said(utterance, context))
+
+    def _said(self, utterance: str, context: str) -> Message:
+        before = (
+            self.context.replace("{context}", one_line(context)) if self.has_context and context.strip() else ""
+        )
+        return Message("user", before + one_line(utterance))
 
     def _fill(self, text: str, fields: dict[str, str], context: str) -> list[Part]:
         said = text.replace("{context}", self.context if context.strip() else "")

@@ -87,3 +87,12 @@ class Vocabulary:
 
 BYTES = Vocabulary([bytes([b]) for b in range(256)])
 """The vocabulary of single bytes, for constraints on models whose own tokens are unknown."""
+
+
+def is_text(said: bytes) -> bool:
+    """Whether bytes are whole characters."""
+    try:
+        said.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -9,9 +9,21 @@ from fewparse.cli.main import app
 from fewparse.search.settings import DECODERS
 
 COMMANDS = [
-    *("parse", "eval", "check", "execute", "new", "models", "models path", "models pull", "grammar"),
+    *(
+        "parse",
+        "eval",
+        "check",
+        "execute",
+        "new",
+        "models",
+        "models path",
+        "models probe",
+        "models pull",
+        "grammar",
+    ),
     *("grammar check", "grammar stats", "grammar translate", "grammar render", "grammar induce"),
     *("grammar export", "grammar tree", "data", "data get", "data import", "data list", "data path"),
+    *("cache", "cache stats", "cache clear"),
 ]
 
 

@@ -23,7 +23,10 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
     model: Annotated[
-        str, typer.Option(help="Whose tokens must be able to say everything: embedded | gguf:PATH | none")
+        str,
+        typer.Option(
+            help="Whose tokens must be able to say everything: embedded | gguf:PATH | hf:PATH_OR_NAME | none"
+        ),
     ] = EMBEDDED,
     grammar: choices.Grammar = None,
     copy: choices.Copy = None,

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fewparse.domains.schema import ConstraintKind
+from fewparse.lm.opening import KNOWN
 from fewparse.retrieve.arrange import ORDERS
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.settings import DECODERS
@@ -39,5 +40,19 @@ Rerank = Annotated[float | None, typer.Option(help="Weight of the alignment with
 Vote = Annotated[
     bool | None, typer.Option("--vote/--no-vote", help="Choose the answer that most of the candidates give.")
 ]
-Model = Annotated[str, typer.Option(help="embedded | gguf:PATH")]
+Model = Annotated[str, typer.Option(help=" | ".join(KNOWN))]
 Seed = Annotated[int | None, typer.Option(help="For samples and shuffles.", min=0)]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(help="The address of an OpenAI-compatible server (default: $OPENAI_BASE_URL).", metavar="URL"),
+]
+AtOnce = Annotated[int | None, typer.Option(help="Requests to a server at the same time.", min=1)]
+Timeout = Annotated[float | None, typer.Option(help="Seconds that a server has for one answer (default: 120).")]
+Deadline = Annotated[float | None, typer.Option(help="Seconds until a question is given up (default: 600).")]
+MaxTokensTotal = Annotated[int | None, typer.Option(help="The most tokens that all requests may take.", min=1)]
+MaxCost = Annotated[float | None, typer.Option(help="The most dollars that all requests may cost.", min=0)]
+Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Whether a server's answers are kept and reused.")]
+ContextLength = Annotated[int | None, typer.Option(help="The context of a server that does not tell it.", min=1)]
+ServerGrammar = Annotated[
+    bool, typer.Option("--server-grammar", help="Let the server keep samples to the grammar, where it can.")
+]

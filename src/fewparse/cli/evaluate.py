@@ -12,12 +12,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fewparse.cli import choices
 from fewparse.cli.console import download_progress, err
 from fewparse.cli.gaps import prepared
+from fewparse.cli.servers import speaking
 from fewparse.domains.loading import load_domain
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.metrics import Judge, count
 from fewparse.evaluate.reach import reachable
 from fewparse.evaluate.records import Records
-from fewparse.evaluate.report import markdown, plain, rows
+from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows
 from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.options import Options
@@ -60,6 +61,15 @@ def evaluation(
     pool: choices.Pool = None,
     data: choices.Data = None,
     model: choices.Model = EMBEDDED,
+    base_url: choices.BaseUrl = None,
+    at_once: choices.AtOnce = None,
+    timeout: choices.Timeout = None,
+    deadline: choices.Deadline = None,
+    max_tokens_total: choices.MaxTokensTotal = None,
+    max_cost: choices.MaxCost = None,
+    cache: choices.Cache = True,
+    context_length: choices.ContextLength = None,
+    server_grammar: choices.ServerGrammar = False,
     seed: choices.Seed = None,
 ) -> None:
     """Parse a domain's held-out examples: accuracy, cost and speed, beside what needs no model.
@@ -81,6 +91,7 @@ def evaluation(
         "seed": seed,
     }
     own = {"decoder": decoder, "width": width, "temperature": temperature, "constrained": not unconstrained}
+    own["server_grammar"] = server_grammar
     options = Options.settle(loaded, **shared, **own)
     loaded.check(options.target, options.template)
     spoken = prepared(loaded, options.target)
@@ -89,8 +100,11 @@ def evaluation(
     reach = reachable(loaded, options, items)
     judged_by = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)
+    remote = speaking(
+        model, base_url, at_once, timeout, deadline, max_tokens_total, max_cost, cache, context_length
+    )
     with download_progress() as progress:
-        opened = open_model(model, progress)
+        opened = open_model(model, progress, remote)
     simple = list(baselines(spoken, options.target, opened, options.search.seed))
     asked = prompted(spoken, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
     with item_progress(len(items) * (len(simple) + len(asked))) as after:
@@ -105,6 +119,8 @@ def evaluation(
         title += f"; the constraint admits {reach.right} of {reach.items} gold outputs"
     if shortened := sum(record.examples_dropped > 0 for record in outcomes[-1].records):
         title += f"; fewer examples on {shortened} items, where not all fit into the model's context"
+    if failed := failed_items(outcomes):
+        title += f"; {failed} items failed"
     admitted = None if reach is None else reach.right
     found = {"title": title, "judged_by": judged_by, "gold_outputs_admitted": admitted, "rows": table}
     report = json.dumps(found, ensure_ascii=False, indent=1)
@@ -112,6 +128,8 @@ def evaluation(
         (out / "report.json").write_text(report + "\n", encoding="utf-8")
         (out / "report.md").write_text(f"{title}\n\n{markdown(table)}", encoding="utf-8")
     typer.echo(report if as_json else f"{title}\n\n{plain(table)}")
+    for reason, times in failures(outcomes).most_common():
+        err.print(f"failed {times} times: {reason}", markup=False)
 
 
 @contextmanager

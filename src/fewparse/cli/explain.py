@@ -5,8 +5,19 @@ from rich.text import Text
 
 from fewparse.cli.console import out
 from fewparse.example import Parse
+from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
-from fewparse.search.events import BackedOff, Branched, Closed, Event, Forced, RoundBegan, RoundEnded, Sampled
+from fewparse.search.events import (
+    BackedOff,
+    Branched,
+    Closed,
+    Event,
+    Forced,
+    RoundBegan,
+    RoundEnded,
+    Sampled,
+    Spelt,
+)
 
 PROMPT_STYLE = "dim"
 VALID, CUT, BEFORE = "green", "red strike", "dim"
@@ -27,13 +38,24 @@ def explain(found: Parse, parser: Parser) -> None:
     for event in found.trace:
         if (line := describe(event)) is not None:
             out.print(line)
-    usage = found.usage
-    out.print(
-        f"{usage.requests} requests in {usage.rounds} rounds, {usage.prefill_tokens} prompt tokens and "
-        f"{usage.forward_tokens} others evaluated in {usage.forward_passes} passes, {usage.seconds:.2f} s",
-        style="dim",
-    )
+    out.print(spent(found.usage), style="dim")
     out.print(Rule("parse", align="left"))
+
+
+def spent(usage: Usage) -> str:
+    """What a parse took, in this process or at a server."""
+    asked = f"{usage.requests} requests in {usage.rounds} rounds"
+    if usage.forward_passes:
+        return (
+            f"{asked}, {usage.prefill_tokens} prompt tokens and {usage.forward_tokens} others evaluated in "
+            f"{usage.forward_passes} passes, {usage.seconds:.2f} s"
+        )
+    money = "unknown" if usage.cost is None else f"${usage.cost:.6f}"
+    return (
+        f"{asked} ({usage.cached} answered from the cache, {usage.retries} asked again), "
+        f"{usage.prompt_tokens} tokens sent ({usage.cached_tokens} of them read before), "
+        f"{usage.completion_tokens} received, {usage.seconds:.2f} s, cost {money}"
+    )
 
 
 def describe(event: Event) -> Text | None:
@@ -57,6 +79,9 @@ def describe(event: Event) -> Text | None:
             return Text("    branch  ").append(shown(prefix), style=BEFORE).append(shown(piece), style="yellow")
         case Forced(prefix, span):
             return Text("    forced  ").append(shown(prefix), style=BEFORE).append(shown(span), style="magenta")
+        case Spelt(prefix, spans):
+            line = Text("     spelt  ").append(shown(prefix), style=BEFORE)
+            return line.append("  " + " | ".join(map(shown, spans)), style="magenta")
         case Closed(prefix, completion):
             return (
                 Text("    closed  ").append(shown(prefix), style=BEFORE).append(shown(completion), style="magenta")

@@ -1,13 +1,19 @@
-"""`fewparse models`: the weights of the embedded default."""
+"""`fewparse models`: the weights of the embedded default, and what a server does."""
 
+import json
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from fewparse.cli.console import download_progress
+from fewparse.cli import choices
+from fewparse.cli.console import download_progress, out
+from fewparse.cli.servers import speaking
+from fewparse.errors import UsageError
 from fewparse.lm import weights
+from fewparse.lm.opening import REMOTE
 
-app = typer.Typer(help="The weights of the embedded model.", no_args_is_help=True)
+app = typer.Typer(help="The weights of the embedded model, and what a server does.", no_args_is_help=True)
 
 
 @app.command()
@@ -25,3 +31,34 @@ def pull(
 def path() -> None:
     """Print where the embedded model is, or will be."""
     typer.echo(weights.weights_path())
+
+
+@app.command()
+def probe(
+    model: Annotated[
+        str, typer.Argument(help="openai:NAME | openai-chat:NAME; without a name, the only one it has.")
+    ] = "openai:",
+    base_url: choices.BaseUrl = None,
+    timeout: choices.Timeout = None,
+    deadline: choices.Deadline = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Find out what a server really does, by a few small questions, and remember it."""
+    kind, _, name = model.partition(":")
+    remote = speaking(model, base_url, timeout=timeout, deadline=deadline)
+    if remote is None:
+        raise UsageError(f"{model!r} is no model behind a server", f"Those are {' and '.join(REMOTE)}:NAME.")
+    from fewparse.lm.http.opening import examined
+
+    server, name, found = examined(kind, name, remote, anew=True)
+    server.close()
+    if as_json:
+        typer.echo(
+            json.dumps({"server": server.url, "model": name} | found.as_dict(), ensure_ascii=False, indent=1)
+        )
+        return
+    out.print(f"{kind}:{name} at {server.url}", style="bold", markup=False)
+    table = Table("asked", "found", "so", box=None, pad_edge=False)
+    for row in found.table():
+        table.add_row(*row)
+    out.print(table)

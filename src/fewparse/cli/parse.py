@@ -10,6 +10,7 @@ from fewparse.cli import choices
 from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
 from fewparse.cli.explain import explain
 from fewparse.cli.gaps import prepared
+from fewparse.cli.servers import speaking
 from fewparse.domains.loading import load_domain
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import Parse, answer_text, check_utterance, is_unicode
@@ -46,6 +47,15 @@ def parse(
     pool: choices.Pool = None,
     data: choices.Data = None,
     model: choices.Model = EMBEDDED,
+    base_url: choices.BaseUrl = None,
+    at_once: choices.AtOnce = None,
+    timeout: choices.Timeout = None,
+    deadline: choices.Deadline = None,
+    max_tokens_total: choices.MaxTokensTotal = None,
+    max_cost: choices.MaxCost = None,
+    cache: choices.Cache = True,
+    context_length: choices.ContextLength = None,
+    server_grammar: choices.ServerGrammar = False,
     seed: choices.Seed = None,
 ) -> None:
     """Parse one utterance, or every line of standard input, into a well-formed program."""
@@ -60,6 +70,7 @@ def parse(
         temperature=temperature,
         limit=max_tokens,
         constrained=not unconstrained,
+        server_grammar=server_grammar,
         examples=examples,
         retriever=retriever,
         order=order,
@@ -72,8 +83,11 @@ def parse(
     loaded.check(options.target, options.template)
     check_context(context, utterance, loaded.template(options.template))
     loaded = prepared(loaded, options.target)
+    remote = speaking(
+        model, base_url, at_once, timeout, deadline, max_tokens_total, max_cost, cache, context_length
+    )
     with download_progress() as progress:
-        opened = open_model(model, progress)
+        opened = open_model(model, progress, remote)
     parser = Parser(loaded, opened, options)
     failed = False
     for number, line in [(0, utterance)] if utterance is not None else lines():

@@ -27,10 +27,11 @@ from fewparse.errors import (
 )
 from fewparse.example import Example, Target
 from fewparse.grammar.compose import FREE_TEXT
+from fewparse.grammar.export import to_gbnf
 from fewparse.grammar.induce import induce
 from fewparse.grammar.leading_blank import without_leading_blank
 from fewparse.grammar.loading import open_grammar
-from fewparse.grammar.rules import Grammar, trim, undefined
+from fewparse.grammar.rules import Grammar, Text, trim, undefined
 from fewparse.grammar.scorers import ScorerName
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translate import Translator
@@ -182,6 +183,18 @@ class Domain:
         if chosen.kind == "trie":
             return Trie((meaning.output(target) for meaning in self.meanings), vocabulary, lead)
         return ContextFree(self.side(target), vocabulary, lead, self.copied, utterance)
+
+    def server_grammar(self, target: Target, lead: str, utterance: str) -> str:
+        """The condition on outputs in the notation of llama.cpp, which other servers read too."""
+        chosen = self.table.constraint
+        if chosen.kind == "none":
+            raise UsageError(f"the domain {self.name} has no grammar", "Leave --server-grammar out.")
+        if chosen.kind == "trie":
+            said = tuple(
+                (Text(text),) for text in dict.fromkeys(meaning.output(target) for meaning in self.meanings)
+            )
+            return to_gbnf(Grammar({"start": said}, "start").led_by(lead))
+        return to_gbnf(copy_spans(self.side(target), self.copied, utterance).led_by(lead))
 
     @property
     def copied(self) -> tuple[str, ...]:

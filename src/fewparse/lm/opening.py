@@ -1,16 +1,28 @@
 """Open a language model by its name on the command line."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fewparse.errors import UnknownName, UsageError
 from fewparse.lm import weights
 from fewparse.lm.model import LanguageModel
 
+if TYPE_CHECKING:
+    from fewparse.lm.http.opening import Remote
+
 EMBEDDED = "embedded"
+REMOTE = ("openai", "openai-chat")
+KNOWN = (EMBEDDED, "gguf:PATH", "hf:PATH_OR_NAME", *(f"{kind}:NAME" for kind in REMOTE))
 
 
-def open_model(name: str = EMBEDDED, progress: weights.Progress | None = None) -> LanguageModel:
-    """The model of that name: `embedded` (fetched on first use) or `gguf:PATH`."""
+def open_model(
+    name: str = EMBEDDED, progress: weights.Progress | None = None, remote: "Remote | None" = None
+) -> LanguageModel:
+    """The model of that name.
+
+    `embedded` (fetched on first use), `gguf:PATH`, `hf:PATH_OR_NAME`, or a model behind a server: `openai:NAME`,
+    `openai-chat:NAME`; `remote` says how to speak to that.
+    """
     from fewparse.lm.embedded import EmbeddedModel
 
     kind, _, rest = name.partition(":")
@@ -20,4 +32,16 @@ def open_model(name: str = EMBEDDED, progress: weights.Progress | None = None) -
         if not rest:
             raise UsageError("gguf: needs a path", "For example --model gguf:/models/some-model.gguf")
         return EmbeddedModel(Path(rest).expanduser())
-    raise UnknownName("model", name, [EMBEDDED, "gguf:PATH"])
+    if kind == "hf":
+        from fewparse.lm.transformers import TransformersModel
+
+        if not rest:
+            raise UsageError(
+                "hf: needs a folder, a GGUF file or a name", "For example --model hf:/models/some-model"
+            )
+        return TransformersModel(str(weights.pull(progress=progress)) if rest == EMBEDDED else rest, name=name)
+    if kind in REMOTE:
+        from fewparse.lm.http.opening import Remote, open_remote
+
+        return open_remote(kind, rest, remote or Remote())
+    raise UnknownName("model", name, KNOWN)

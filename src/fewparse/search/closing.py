@@ -1,10 +1,11 @@
 """Close an output that reached the length limit: a short way to something well-formed.
 
 Greedy decoding can run in circles that a grammar allows (one more guest, and one more). What ends it has nothing
-to do with a model; once appended, it is scored by one.
+to do with a model; once appended, it is scored by one, if that can be asked.
 """
 
 from fewparse.constrain.state import Constraint
+from fewparse.lm.model import Token
 from fewparse.search.events import Closed
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.inquiry import Inquiry
@@ -19,6 +20,9 @@ def close(inquiry: Inquiry, hypothesis: Hypothesis, constraint: Constraint) -> H
     if state is None:
         return None
     model, prompt, usage = inquiry.model, inquiry.prompt, inquiry.usage
+    if not model.continues:
+        inquiry.emit(Closed(hypothesis.text, completion))
+        return Hypothesis((*hypothesis.tokens, Token(completion)), hypothesis.logprob, state).finish(0.0)
     tokens = model.tokenize(completion.decode(errors="replace")) if completion else ()
     if b"".join(token.bytes for token in tokens) != completion:
         return None

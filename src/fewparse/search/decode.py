@@ -1,6 +1,7 @@
 """The door to the decoders: from a prompt and a constraint to finished outputs, best first."""
 
 from fewparse.constrain.state import Constraint
+from fewparse.errors import UsageError
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
@@ -22,6 +23,12 @@ def decode(
     emit: Listener = ignore,
 ) -> list[Hypothesis]:
     """Finished hypotheses, one a string, best first; none where even closing at the length limit failed."""
+    if settings.decoder != "speculative" and not model.continues:
+        raise UsageError(
+            f"the decoder `{settings.decoder}` asks what follows the beginning of an output, which {model.name} "
+            "cannot be asked",
+            "Use --decoder speculative.",
+        )
     search = speculative_search if settings.decoder == "speculative" else beam_search
     begin = [Hypothesis((), 0.0, constraint.start())]
     inquiry = Inquiry(model, prompt, settings, usage, emit)

@@ -51,6 +51,14 @@ class Forced:
 
 
 @dataclass(frozen=True)
+class Spelt:
+    """None of the tokens that the model told may follow: the constraint's own span, or its characters."""
+
+    prefix: bytes
+    spans: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
 class Closed:
     """An output at the length limit was finished in the shortest well-formed way."""
 
@@ -75,7 +83,7 @@ class RoundEnded:
     kept: tuple[Kept, ...]
 
 
-Event = RoundBegan | Sampled | BackedOff | Branched | Forced | Closed | RoundEnded
+Event = RoundBegan | Sampled | BackedOff | Branched | Forced | Spelt | Closed | RoundEnded
 Listener = Callable[[Event], None]
 
 

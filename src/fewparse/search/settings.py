@@ -12,7 +12,10 @@ MAX_WIDTH = 100
 
 @dataclass(frozen=True)
 class Settings:
-    """All that a decoder can be told. The defaults of the improvements follow docs/decoding.md."""
+    """All that a decoder can be told. The defaults of the improvements follow docs/decoding.md.
+
+    `grammar` goes along with samples to models that keep them to one.
+    """
 
     decoder: Decoder = "speculative"
     width: int = 5
@@ -26,6 +29,7 @@ class Settings:
     free_branching: bool = True
     forced_spans: bool = False
     margin: float = 1.0
+    grammar: str | None = None
 
     def __post_init__(self) -> None:
         if self.decoder not in DECODERS:

@@ -31,7 +31,8 @@ def speculative_search(inquiry: Inquiry, begin: Sequence[Hypothesis]) -> list[Hy
     live, finished = split(begin)
     ended: list[Hypothesis] = []
     number = 0
-    while live and number < settings.rounds:
+    rounds = settings.rounds if inquiry.model.continues else 1
+    while live and number < rounds:
         number += 1
         emit(RoundBegan(number, tuple(h.text for h in live)))
         if settings.forced_spans:
@@ -48,6 +49,8 @@ def speculative_search(inquiry: Inquiry, begin: Sequence[Hypothesis]) -> list[Hy
         live, finished = split(kept)
     if outputs := ended if settings.width > 1 else finished:
         return outputs
+    if not inquiry.model.continues:
+        return live or list(begin)
     # Rounds or lengths ran out with nothing finished: step by step always gets there.
     greedy = replace(inquiry, settings=replace(settings, decoder="greedy"))
     return beam_search(greedy, live or begin, number)
@@ -78,6 +81,7 @@ class Expansion:
             stop=settings.stop,
             seed=settings.seed * 1_000 + number,
             alternatives=settings.alternatives,
+            grammar=settings.grammar,
         )
         answers = self._inquiry.model.sample(
             self._inquiry.prompt,
