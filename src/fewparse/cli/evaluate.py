@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from fewparse.cli import choices
 from fewparse.cli.console import download_progress, err
+from fewparse.cli.explain import spent
 from fewparse.cli.gaps import prepared
 from fewparse.cli.servers import speaking
 from fewparse.domains.loading import load_domain
@@ -18,7 +19,7 @@ from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.metrics import Judge, count
 from fewparse.evaluate.reach import reachable
 from fewparse.evaluate.records import Records
-from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows
+from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, spent_by
 from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.options import Options
@@ -122,12 +123,16 @@ def evaluation(
     if failed := failed_items(outcomes):
         title += f"; {failed} items failed"
     admitted = None if reach is None else reach.right
-    found = {"title": title, "judged_by": judged_by, "gold_outputs_admitted": admitted, "rows": table}
+    usage = spent_by(outcomes)
+    found: dict[str, object] = {"title": title, "judged_by": judged_by, "gold_outputs_admitted": admitted}
+    found |= {"rows": table, "usage": usage.as_dict()}
     report = json.dumps(found, ensure_ascii=False, indent=1)
     if out:
         (out / "report.json").write_text(report + "\n", encoding="utf-8")
         (out / "report.md").write_text(f"{title}\n\n{markdown(table)}", encoding="utf-8")
     typer.echo(report if as_json else f"{title}\n\n{plain(table)}")
+    if not (opened.local or as_json):
+        typer.echo(f"\n{spent(usage)}")
     for reason, times in failures(outcomes).most_common():
         err.print(f"failed {times} times: {reason}", markup=False)
 

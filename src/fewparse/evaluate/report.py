@@ -70,6 +70,15 @@ def failures(outcomes: Sequence[Outcome]) -> Counter[str]:
     return Counter(" ".join(record.failure.split()) for record in records if record.failure is not None)
 
 
+def spent_by(outcomes: Sequence[Outcome]) -> Usage:
+    """What all systems took on all items."""
+    total = Usage()
+    for outcome in outcomes:
+        for record in outcome.records:
+            total += record.usage
+    return total
+
+
 def failed_items(outcomes: Sequence[Outcome]) -> int:
     """How many items failed under some system."""
     items = zip(*(outcome.records for outcome in outcomes), strict=True)

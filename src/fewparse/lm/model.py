@@ -48,7 +48,8 @@ class Completion(NamedTuple):
     """One sample: its tokens before the stop, their log-probabilities (untempered), and the alternatives.
 
     `positions[i]` is what the model thought before token i; there is one more than tokens where the model
-    ended by itself (`ended`) or where its thought after the last token is known.
+    ended by itself (`ended`) or where its thought after the last token is known. A server may not tell every
+    token by itself: the sample breaks off there, with a last token of no bytes, and mostly no position for it.
     """
 
     tokens: Prefix
@@ -61,6 +62,7 @@ class Completion(NamedTuple):
 class Sampling:
     """How to sample: `limit` bounds prefix plus completion, `alternatives` is how many to report a position.
 
+    Servers count endings among the alternatives, and report as many fewer.
     `grammar` is for servers that keep samples to one, in their notation; it describes whole outputs.
     """
 
@@ -141,7 +143,11 @@ class LanguageModel(Protocol):
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
-        """The log-probability of each token of a continuation, one continuation a prefix."""
+        """The log-probability of each token of a continuation, one continuation a prefix.
+
+        Where the vocabulary is unknown, a model may cut texts into other tokens than those it is given: only the
+        sum has a meaning then.
+        """
 
     def close(self) -> None:
         """Give back what the model holds."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fewparse.errors import ServerUnfit
 from fewparse.lm.http.budget import Budget
 from fewparse.lm.http.server import Answer, Server
-from fewparse.lm.http.wire import LOST, Choice, Reply, read_reply, spells
+from fewparse.lm.http.wire import LOST, Choice, Reply, read_reply, sound, spells
 from fewparse.lm.usage import Usage
 from fewparse.threads import work_through
 
@@ -111,6 +111,11 @@ class Asker:
         for choice in reply.choices:
             if choice.text.strip(f" {LOST}") and not choice.entries:
                 raise ServerUnfit(f"{url} gave a completion without log-probabilities", PROBE_AGAIN)
+            if not all(map(sound, choice.entries[1 if ask.body.get("echo") else 0 :])):
+                raise ServerUnfit(
+                    f"{url} tells no log-probability of a token, or such as add up to more than is possible",
+                    "They cannot be trusted: use another server.",
+                )
             if not spells(choice, stop):
                 raise ServerUnfit(
                     f"{url} tells tokens that do not spell the text {choice.text[:60]!r}",

@@ -25,6 +25,8 @@ class Refusal(NamedTuple):
 def refusal(status: int, answer: Any, url: str, body: Mapping[str, Any], said: str) -> Refusal:
     """What a status other than 200 means; `said` are the server's words, without secrets."""
     code = str(error_of(answer).get("code") or error_of(answer).get("type") or "")
+    told = f"{code} {said}".lower()
+    out_of_money = status == 402 or (status == 429 and any(word in told for word in OUT_OF_MONEY))
     reason = f"status {status}{f': {said}' if said else ''}"
     error: ModelError = ServerRefused(f"{url} refuses the request ({reason})", hint_for(said))
     if status in (401, 403):
@@ -40,9 +42,14 @@ def refusal(status: int, answer: Any, url: str, body: Mapping[str, Any], said: s
         )
     elif status in (301, 302, 303, 307, 308):
         error = ServerRefused(f"{url} sends us elsewhere ({reason})", "Give the final address as --base-url.")
+    elif out_of_money:
+        error = ServerRefused(
+            f"{url}: the account has nothing left to spend ({reason})",
+            "Look at the account's plan and billing; what was answered is cached.",
+        )
     elif status in (400, 413, 422) and any(word in said.lower() for word in CONTEXT_WORDS):
         error = overflow(answer, said) or error
-    return Refusal(reason, error, status == 429 and any(word in f"{code} {said}" for word in OUT_OF_MONEY))
+    return Refusal(reason, error, out_of_money)
 
 
 def overflow(answer: Any, said: str) -> ContextOverflow | None:

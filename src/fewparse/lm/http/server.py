@@ -1,5 +1,6 @@
 """One server: requests over kept connections, asked again where that can help, refusals in plain words."""
 
+import json
 import random
 import threading
 import time
@@ -7,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 import httpx2
 
@@ -22,6 +24,8 @@ AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 5
 SHORTEST_WAIT, LONGEST_WAIT = 0.25, 30.0
 TRIES_AT_FIRST = 3
 """A server that never answered is not waited for as one that did: its address may be wrong."""
+SHORTEST_SECRET = 6
+"""A shorter name or value of an address is none, and would be found in every other word."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,19 @@ class Answer(NamedTuple):
     cached: bool
 
 
+class Heard(NamedTuple):
+    """An answer as it came, whole."""
+
+    status: int
+    headers: httpx2.Headers
+    body: bytes
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is for people, not for programs."""
+        return "html" in self.headers.get("Content-Type", "")
+
+
 class Server:
     """A server's address, key and connections. Safe for many threads; at most `in_flight` requests at once."""
 
@@ -63,14 +80,12 @@ class Server:
         cache: AnswerCache | None = None,
         in_flight: int = 8,
     ) -> None:
-        address = urlsplit(base_url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise UsageError(
-                f"{without_secrets(base_url)!r} is no address of a server", "It begins with http:// or https://"
-            )
-        self.url = without_secrets(base_url)
+        address = split_address(base_url)
+        if key and not (key.isascii() and key.isprintable()):
+            raise UsageError("the key has characters that no key has", "Look at OPENAI_API_KEY.")
+        self.url = without_secrets(address)
         self._base = base_url.rstrip("/")
-        self._secrets = [secret for secret in (key, address.password, address.query) if secret]
+        self._secrets = secrets(key, address)
         self._patience = patience or Patience()
         self._cache = cache
         self._places = threading.BoundedSemaphore(in_flight)
@@ -78,7 +93,13 @@ class Server:
         self._answered = False
         limits = httpx2.Limits(max_connections=in_flight, max_keepalive_connections=in_flight, keepalive_expiry=60)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx2.Client(limits=limits, headers=headers, follow_redirects=False)
+        try:
+            self._client = httpx2.Client(limits=limits, headers=headers, follow_redirects=False)
+        except (OSError, ValueError, ImportError, httpx2.InvalidURL):
+            raise UsageError(
+                "no connection can be made as the environment says it should be",
+                "Look at SSL_CERT_FILE and SSL_CERT_DIR, and at HTTP_PROXY, HTTPS_PROXY and ALL_PROXY.",
+            ) from None
 
     def close(self) -> None:
         """End all connections; whoever waits for an answer is told so."""
@@ -107,30 +128,32 @@ class Server:
             except (Failed, ServerError):
                 pass  # kept by a version that read it otherwise: it is asked anew
         admit()
-        (answer, content), retries = self._persist(lambda: self._try("POST", path, body, read), tries)
+        (answer, content), retries = self._persist(partial(self._try, "POST", path, body, read), tries)
         if self._cache:
             self._cache.keep(key, answer)
         return Answer(content, retries, False)
 
     def get(self, path: str) -> Any:
         """GET, as JSON."""
-        (_, content), _ = self._persist(lambda: self._try("GET", path, None, lambda answer: answer))
+        (_, content), _ = self._persist(partial(self._try, "GET", path, None, lambda answer: answer))
         return content
 
-    def _persist(self, attempt: Callable[[], T], tries: int | None = None) -> tuple[T, int]:
+    def _persist(self, attempt: Callable[[float], T], tries: int | None = None) -> tuple[T, int]:
         """Try until it works, waiting longer each time, as far as patience goes; and how often it failed."""
         began = time.monotonic()
+        waited = 0.0
         for failures in count():
             try:
-                return attempt(), failures
+                return attempt(min(self._patience.timeout, self._patience.deadline - waited)), failures
             except Failed as failed:
-                wait = failed.after if failed.after is not None else jittered(failures)
+                wait = max(failed.after or 0.0, jittered(failures))
                 waited = time.monotonic() - began
                 most = tries if self._answered else TRIES_AT_FIRST
                 hopeless = most is not None and failures + 1 >= most
-                if hopeless or waited + wait > self._patience.deadline or self._closing.is_set():
+                if hopeless or waited + wait >= self._patience.deadline or self._closing.is_set():
                     raise self._gave_up(failed, failures + 1, waited) from None
                 self._closing.wait(wait)
+                waited += wait
         raise AssertionError
 
     def _gave_up(self, failed: Failed, tries: int, seconds: float) -> ServerUnavailable:
@@ -140,47 +163,52 @@ class Server:
         return ServerUnavailable(f"{self.url}: {self.plain(str(failed))}{after}{times}", hint)
 
     def _try(
-        self, method: str, path: str, body: Mapping[str, Any] | None, read: Callable[[Any], T]
+        self, method: str, path: str, body: Mapping[str, Any] | None, read: Callable[[Any], T], seconds: float
     ) -> tuple[Any, T]:
-        if self._closing.is_set():
-            raise ServerUnavailable(f"{self.url}: the connection was closed")
         try:
-            with self._places:
-                response = self._client.request(
-                    method,
-                    self._address(path),
-                    json=body,
-                    timeout=httpx2.Timeout(self._patience.timeout, pool=None),
-                )
+            if self._closing.is_set():
+                raise ServerUnavailable(f"{self.url}: the connection was closed")
+            return self._read(self._send(method, path, body, seconds), body, read)
         except httpx2.TimeoutException:
-            raise Failed(f"no answer within {self._patience.timeout:g} s") from None
+            raise Failed(f"no answer within {seconds:.3g} s") from None
         except httpx2.InvalidURL as error:
-            raise UsageError(f"{self.url!r} is no address of a server: {error}") from None
-        except (httpx2.TransportError, RuntimeError) as error:
+            raise UsageError(f"{self.url!r} is no address of a server: {self.plain(str(error))}") from None
+        except (httpx2.RequestError, RuntimeError) as error:
             if self._closing.is_set():
                 raise ServerUnavailable(f"{self.url}: the connection was closed") from None
             if hopeless := network_failure(error, self.url):
                 raise hopeless from None
-            raise Failed(f"the connection failed: {one_line(str(error)) or type(error).__name__}") from None
-        return self._read(response, body, read)
+            raise Failed(f"the connection failed: {str(error) or type(error).__name__}") from None
 
-    def _read(
-        self, response: httpx2.Response, body: Mapping[str, Any] | None, read: Callable[[Any], T]
-    ) -> tuple[Any, T]:
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Heard:
+        """The answer to one request. The client's own time-out is for each part of it: the whole has no more."""
+        timeout = httpx2.Timeout(seconds, pool=None)
+        with self._places:
+            end = time.monotonic() + seconds
+            with self._client.stream(method, self._address(path), json=body, timeout=timeout) as response:
+                parts = []
+                for part in response.iter_bytes():
+                    parts.append(part)
+                    if time.monotonic() > end:
+                        raise httpx2.ReadTimeout("too slow")
+                return Heard(response.status_code, response.headers, b"".join(parts))
+
+    def _read(self, heard: Heard, body: Mapping[str, Any] | None, read: Callable[[Any], T]) -> tuple[Any, T]:
         """The answer and what was read of it; or why not."""
         try:
-            answer = response.json()
-        except ValueError:
+            answer = json.loads(heard.body)
+        except (ValueError, RecursionError):
             answer = None
-        if response.status_code != 200:
-            self._answered = self._answered or response.status_code < 500
-            said = self.plain(message(answer) or response.text)
-            no = refusal(response.status_code, answer, self.url, body or {}, said)
-            if response.status_code not in AGAIN or no.final:
+        if heard.status != 200:
+            self._answered = self._answered or heard.status < 500 or isinstance(answer, dict)
+            page = "" if heard.is_page else heard.body.decode(errors="replace")
+            said = self.plain(message(answer) or heard.headers.get("Location") or page)
+            no = refusal(heard.status, answer, self.url, body or {}, said)
+            if heard.status not in AGAIN or no.final:
                 raise no.error
-            raise Failed(no.reason, retry_after(response.headers))
+            raise Failed(no.reason, retry_after(heard.headers))
         if not isinstance(answer, dict):
-            if "html" in response.headers.get("Content-Type", ""):
+            if heard.is_page:
                 hint = "Does the address end in /v1? --base-url is what comes before /completions."
                 raise ServerUnavailable(
                     f"{self.url} answers with a web page: it is no OpenAI-compatible server", hint
@@ -220,13 +248,32 @@ def retry_after(headers: httpx2.Headers) -> float | None:
         pass
     try:
         date = parsedate_to_datetime(told)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
 
 
-def without_secrets(url: str) -> str:
+def split_address(url: str) -> SplitResult:
+    """The parts of a server's address, if it is one."""
+    hint = "It begins with http:// or https://"
+    try:
+        address = urlsplit(url)
+    except ValueError as error:
+        raise UsageError(f"the address of the server cannot be read: {error}", hint) from None
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise UsageError(f"{without_secrets(address)!r} is no address of a server", hint)
+    return address
+
+
+def without_secrets(address: SplitResult) -> str:
     """An address without name, password and query."""
-    parts = urlsplit(url)
-    place = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
+    place = address.netloc.rpartition("@")[2]
+    return urlunsplit((address.scheme, place, address.path.rstrip("/"), "", ""))
+
+
+def secrets(key: str | None, address: SplitResult) -> list[str]:
+    """What must not be read in any message, longest first: no part of one is left where another was cut out."""
+    values = [address.username or "", *(value for _, value in parse_qsl(address.query))]
+    certain = {key or "", address.password or "", unquote(address.password or ""), address.query}
+    likely = {value for value in values if len(value) >= SHORTEST_SECRET}
+    return sorted((certain | likely) - {""}, key=len, reverse=True)

@@ -17,6 +17,8 @@ LEGACY, CONTENT = "legacy", "content"
 IMPOSSIBLE = -1_000.0
 """Some servers write a probability of zero as -9999; and none is likelier than certain."""
 SURROGATE = re.compile("[\ud800-\udfff]")
+ROUNDING = 0.02
+"""What the probabilities of one position may come to beyond 1, since servers round them."""
 ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
 UNREADABLE = Token(b"", -2)
 """A token whose bytes the server does not tell, or merged with its neighbours: nothing lets it pass."""
@@ -152,6 +154,12 @@ def in_order(tokens: list[ScoredToken]) -> tuple[ScoredToken, ...]:
     """Best first, each once."""
     distinct = {scored.token: scored for scored in tokens}
     return tuple(sorted(distinct.values(), key=lambda scored: -scored.logprob))
+
+
+def sound(entry: Entry) -> bool:
+    """Whether there is a log-probability, and the probabilities of the alternatives add up to no more than 1."""
+    total = math.fsum(math.exp(other.logprob) for other in entry.alternatives)
+    return not math.isnan(entry.logprob) and total <= 1 + ROUNDING
 
 
 def merged(entry: Entry) -> bool:
