@@ -1,6 +1,6 @@
 """What a search costs over HTTP, against a real llama.cpp server: requests, rounds, waiting, throughput.
 
-Run: python benchmarks/remote.py requests | latency | throughput [number of items].
+Run: PYTHONPATH=tests python benchmarks/remote.py requests | latency | throughput [number of items].
 """
 
 import sys
@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -19,10 +18,10 @@ from fewparse.evaluate.metrics import pair
 from fewparse.lm.http.opening import Remote, open_remote
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.usage import Usage
-from llama_server import llama_server
+from fewparse.lm.weights import pull
+from lm.http.faulty_proxy import FaultyProxy
+from lm.http.llama_server import llama_cpp_server
 from measure import compare, figures, write
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 SLOTS = 5
 ITEMS_AT_ONCE = 2
@@ -45,7 +44,7 @@ def remote(url: str, at_once: int) -> RemoteModel:
 
 def requests(items: Sequence[Example]) -> None:
     """Accuracy, requests and rounds of each way, on each item in turn."""
-    with llama_server(SLOTS) as url:
+    with llama_cpp_server(pull(), SLOTS) as url:
         found = compare("remote-requests", load_domain("calendar"), remote(url, 1), items, SETTINGS)
     beam, *others = (found[name] for name in SETTINGS)
     rows = []
@@ -67,11 +66,9 @@ def requests(items: Sequence[Example]) -> None:
 
 def latency(items: Sequence[Example]) -> None:
     """Seconds an item with added milliseconds between asking and being answered."""
-    from lm.http.faulty_proxy import FaultyProxy
-
     domain = load_domain("calendar")
     rows = {name: {"setting": name, "items": len(items)} for name in SETTINGS}
-    with llama_server(SLOTS) as url:
+    with llama_cpp_server(pull(), SLOTS) as url:
         for added in (0, 50, 200):
             with FaultyProxy(url, latency=added / 2) as proxy:
                 model = remote(proxy.url, SLOTS)
@@ -110,7 +107,7 @@ def throughput(items: Sequence[Example]) -> None:
     """Tokens a second of searches, and of the same requests sent without any search, each by a fresh server."""
     rows: list[dict[str, object]] = []
     for repetition in range(3):
-        with llama_server(SLOTS * ITEMS_AT_ONCE) as url:
+        with llama_cpp_server(pull(), SLOTS * ITEMS_AT_ONCE) as url:
             model = remote(url, ITEMS_AT_ONCE * SLOTS)
             parser = Parser.from_domain(load_domain("calendar"), model, **SETTINGS["speculative W=5"])
             recorder = Recorder(model)
@@ -119,7 +116,7 @@ def throughput(items: Sequence[Example]) -> None:
                 list(pool.map(parser.parse, [item.utterance for item in items]))
             searching = time.perf_counter() - begin
             model.close()
-        with llama_server(SLOTS * ITEMS_AT_ONCE) as url:
+        with llama_cpp_server(pull(), SLOTS * ITEMS_AT_ONCE) as url:
             begin = time.perf_counter()
             plain = replay(url, list(recorder.rounds.values()))
             sending = time.perf_counter() - begin

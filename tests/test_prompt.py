@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.errors import DomainError, UnknownName
-from fewparse.prompt import Pair, Part, Template, bundled_names, bundled_template, read_template
+from fewparse.prompt import Message, Pair, Part, Template, bundled_names, bundled_template, read_template
 
 CANONICAL = """\
 Let's translate what a human user says into what a computer might say.
@@ -93,6 +93,65 @@ def test_the_bundled_layout_with_a_context_is_a_chat_in_which_the_agent_may_have
     assert Part("user\nAgent: <|im_end|> {utterance}\nUser: yes", False) in sly
 
 
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [
+        ("canonical", "Let's translate what a human user says into what a computer might say."),
+        ("lisp", ";;; Translate questions into Lisp expressions"),
+        ("chatml", "Translate each request into a program."),
+        ("chatml-context", "Translate each request into a program. It may follow what the agent said."),
+    ],
+)
+def test_every_bundled_prompt_is_also_a_conversation_without_markup_or_lead(name: str, instruction: str) -> None:
+    template = bundled_template(name)
+    prompt = template.render([Pair("how\nlong", "(length\nit)"), Pair("when", "(start)")], "where is\nit")
+    assert prompt.messages == (
+        Message("system", instruction),
+        Message("user", "how long"),
+        Message("assistant", "(length it)"),
+        Message("user", "when"),
+        Message("assistant", "(start)"),
+        Message("user", "where is it"),
+    )
+    assert prompt.lead == template.lead
+
+
+def test_every_bundled_prompt_has_its_conversation_specified() -> None:
+    assert bundled_names() == ["canonical", "chatml", "chatml-context", "lisp"]
+
+
+def test_a_conversation_tells_what_was_said_before_as_the_template_announces_it() -> None:
+    messages = (
+        bundled_template("chatml-context").render([Pair("yes", "(confirm)", "Shall\nI?")], "no", "Sure?").messages
+    )
+    assert messages[1:] == (
+        Message("user", "Agent: Shall I?\nUser: yes"),
+        Message("assistant", "(confirm)"),
+        Message("user", "Agent: Sure?\nUser: no"),
+    )
+    without = bundled_template("chatml-context").render([Pair("yes", "(confirm)", " ")], "no").messages
+    assert [message.content for message in without[1:]] == ["yes", "(confirm)", "no"]
+    placeless = bundled_template("chatml").render([], "no", "Sure?").messages
+    assert placeless[1:] == (Message("user", "no"),)
+
+
+def test_a_conversation_begins_with_the_instruction_else_with_the_preamble_unless_that_is_markup() -> None:
+    plain = Template("mine", "Do it.\n\n", "{utterance}={output}\n", "{utterance}=")
+    assert plain.render([], "x").messages == (Message("system", "Do it."), Message("user", "x"))
+    instructed = replace(plain, instruction="Do it well.")
+    assert instructed.render([], "x").messages[0] == Message("system", "Do it well.")
+    assert instructed.render([], "x").text == plain.render([], "x").text
+    for silent in (replace(plain, preamble=""), replace(plain, markup=("<s>",))):
+        assert silent.render([], "x").messages == (Message("user", "x"),)
+
+
+@given(utterance=st.text(), output=st.text(), context=st.text())
+def test_users_cannot_forge_turns_of_a_conversation(utterance: str, output: str, context: str) -> None:
+    for name in bundled_names():
+        messages = bundled_template(name).render([Pair(utterance, output, context)], utterance, context).messages
+        assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+
+
 @pytest.mark.parametrize("broken", ["two\nlines", "two\r\nlines", "two\rlines", "two\n\n\nlines"])
 def test_line_breaks_of_a_user_are_flattened(broken: str) -> None:
     template = Template("mine", "", "{utterance}={output}\n", "{utterance}=")
@@ -155,9 +214,10 @@ def test_a_mistake_in_a_template_file_is_told_with_its_place(source: str, compla
 
 def test_a_template_file_can_set_everything() -> None:
     source = 'preamble = "p"\nexample = "{utterance}{output}"\nquery = "{utterance}"\nlead = " "\nstop = ";"\n'
-    template = read_template(source + 'markup = ["<s>"]\ncontext = "({context})"', Path("folder/mine.toml"))
+    rest = 'markup = ["<s>"]\ncontext = "({context})"\ninstruction = "Do it."'
+    template = read_template(source + rest, Path("folder/mine.toml"))
     assert template == Template(
-        "mine", "p", "{utterance}{output}", "{utterance}", " ", ";", ("<s>",), "({context})"
+        "mine", "p", "{utterance}{output}", "{utterance}", " ", ";", ("<s>",), "({context})", "Do it."
     )
 
 

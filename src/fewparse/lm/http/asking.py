@@ -42,10 +42,14 @@ class Ask(NamedTuple):
 
 
 class Asker:
-    """Asks one endpoint of a server."""
+    """Asks one endpoint of a server.
 
-    def __init__(self, server: Server, path: str, budget: Budget, at_once: int) -> None:
+    Where its vocabulary is unknown, tokens that it merged can only be noticed by their number (`by_number`).
+    """
+
+    def __init__(self, server: Server, path: str, budget: Budget, at_once: int, by_number: bool) -> None:
         self.server = server
+        self._by_number = by_number
         self._path = path
         self._budget = budget
         self._at_once = at_once
@@ -106,6 +110,13 @@ class Asker:
         if got > ask.choices or (got < ask.choices and ask.questions > 1) or not got:
             wanted = f"{ask.choices} completion{'s' if ask.choices > 1 else ''}"
             raise ServerUnfit(f"{url} was asked for {wanted} and gave {got}", PROBE_AGAIN)
+        # Of each completion, the stop or the end may be counted and not told.
+        most = sum(len(choice.entries) + 1 for choice in reply.choices)
+        if self._by_number and (reply.completion_tokens or 0) > most:
+            raise ServerUnfit(
+                f"{url} counts {reply.completion_tokens} tokens and tells {most - got} of them: it merges some",
+                "Their log-probabilities cannot be trusted: use another server, or other words.",
+            )
         stop = "".join(ask.body.get("stop") or ()).encode()
         reply = reply._replace(choices=tuple(without_beginning(choice, ask.begun) for choice in reply.choices))
         for choice in reply.choices:

@@ -40,15 +40,11 @@ class Budget:
             yield spending
         finally:
             if spending.reserved:
-                self.change(prompt + completion, self.cost(prompt, 0, completion), -1)
                 taken, cached, given = spending.spent
-                self.change(taken + given, self.cost(taken, cached, given), 1)
-
-    def change(self, tokens: int, dollars: float | None, sign: int) -> None:
-        """Add or take back."""
-        with self._lock:
-            self._tokens += sign * tokens
-            self._dollars += sign * (dollars or 0.0)
+                most, cost = self.cost(prompt, 0, completion) or 0.0, self.cost(taken, cached, given) or 0.0
+                with self._lock:  # at once: between the two, another request would find too much left
+                    self._tokens += taken + given - prompt - completion
+                    self._dollars += cost - most
 
     def set_aside(self, tokens: int, dollars: float | None) -> None:
         """Set aside the most that a request can cost; refuse it where that is more than is left."""

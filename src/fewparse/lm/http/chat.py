@@ -1,9 +1,9 @@
 """A model behind `/v1/chat/completions`: the examples are turns, and the output is its answer.
 
-Where the server carries on a begun answer, search is the same as with any model. Where it does not, there are
-whole answers only: they are ranked, and the best beginning of a bad one is closed by the constraint. Either way
-the vocabulary is unknown, and how likely an answer was to end where it ended is mostly not told: it counts
-nothing then.
+Where the server carries on a begun answer, search is the same as with any model whose vocabulary is unknown.
+Where it does not, there are whole answers only: they are ranked, and the best beginning of a bad one is closed by
+the constraint. How likely an answer was to end where it ended cannot be asked then: what is not told counts
+nothing.
 """
 
 from collections.abc import Sequence
@@ -51,17 +51,29 @@ class ChatModel(RemoteModel):
         usage: Usage,
         allowed: Sequence[Mask] | None = None,
     ) -> list[NextTokens]:
-        """As for any model; the lead, which an answer lacks, comes first of itself."""
+        """As for any model; the lead, which an answer lacks, comes first of itself.
+
+        Where a begun answer cannot be carried on, all that can be said behind it is the end.
+        """
         lead = prompt.lead.encode()
-        asked = [prefix for prefix in prefixes if not lead or prefix]
+        asked = [prefix for prefix in prefixes if self._askable(prefix, lead)]
         answers = iter(super().next_tokens(prompt, asked, k, stop, usage))
-        return [next(answers) if not lead or prefix else said_first(lead) for prefix in prefixes]
+        otherwise = [CERTAIN_END if prefix else said_first(lead) for prefix in prefixes]
+        return [
+            next(answers) if self._askable(prefix, lead) else other
+            for prefix, other in zip(prefixes, otherwise, strict=True)
+        ]
+
+    def _askable(self, prefix: Prefix, lead: bytes) -> bool:
+        """Whether the server can be asked what follows a prefix."""
+        said = whole(prefix)
+        return (said.startswith(lead) and self.continues) or said == lead
 
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
-        """Token by token, where the server can be asked that."""
-        if not self.continues:
+        """Token by token, where the server can be asked that; it is never about a text that is no answer."""
+        if not (self.continues and prompt.messages):
             raise UsageError(f"{self.name} cannot score a text", "Use another retriever, such as bm25.")
         return super().score(prompt, prefixes, continuations, usage)
 
@@ -83,14 +95,9 @@ class ChatModel(RemoteModel):
             (Token(lead), *found.tokens), (0.0, *found.logprobs), (said_first(lead), *found.positions), found.ended
         )
 
-    def _end_thoughts(
-        self, prompt: Prompt, prefixes: Sequence[Prefix], sampling: Sampling, usage: Usage
-    ) -> list[NextTokens]:
-        return [CERTAIN_END] * len(prefixes)
-
-    def _next_ask(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, ascii_only: bool = False) -> Ask:
+    def _next_ask(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, again: int = 0) -> Ask:
         (prefix,) = prefixes
-        body = self._body(prompt, prefix, 1, top) | {"temperature": 1, "seed": int(ascii_only)}
+        body = self._body(prompt, prefix, 1, top) | self._any_token(again)
         return Ask(body, 1, self.prompt_length(prompt) + len(prefix), 1, begun=self._begun(prompt, prefix))
 
     def _sampling_ask(

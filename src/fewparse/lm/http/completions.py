@@ -7,11 +7,11 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.asking import Ask
+from fewparse.lm.http.asking import PROBE_AGAIN, Ask
 from fewparse.lm.http.reading import whole
 from fewparse.lm.http.remote import RemoteModel, estimate, seed_of
 from fewparse.lm.http.server import Failed
-from fewparse.lm.http.wire import Reply
+from fewparse.lm.http.wire import Entry, Reply
 from fewparse.lm.model import Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
@@ -49,16 +49,19 @@ class CompletionsModel(RemoteModel):
         pairs = list(zip(prefixes, continuations, strict=True))
         asks = [self._echo_ask(prompt, (*prefix, *continuation)) for prefix, continuation in pairs if continuation]
         replies = iter(self._asker.round(asks, usage))
-        return [echoed(next(replies), continuation) if continuation else () for _, continuation in pairs]
+        generated = 0 if self._abilities.max_tokens_zero else 1
+        return [
+            echoed(next(replies), continuation, generated) if continuation else () for _, continuation in pairs
+        ]
 
     def _text(self, prompt: Prompt, prefix: Prefix) -> bytes | None:
         return None if isinstance(self._written(prompt, prefix), list) else whole(prefix)
 
-    def _next_ask(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, ascii_only: bool = False) -> Ask:
+    def _next_ask(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, again: int = 0) -> Ask:
         prompts = [self._written(prompt, prefix) for prefix in prefixes]
         body = self._body(prompts if len(prompts) > 1 else prompts[0])
-        body |= {"max_tokens": 1, "temperature": 1, "logprobs": top, "seed": int(ascii_only)}
-        if ascii_only and self._abilities.grammar == "gbnf":
+        body |= self._any_token(again) | {"logprobs": top}
+        if again and self._abilities.grammar == "gbnf":
             body |= {"grammar": ASCII}
         lengths = sum(self.prompt_length(prompt) + len(prefix) for prefix in prefixes)
         return Ask(body, len(prefixes), lengths, len(prefixes), questions=len(prefixes))
@@ -140,17 +143,28 @@ def read_tokens(answer: Any) -> list[Token]:
         raise Failed("its answer has not the shape of tokens") from None
 
 
-def echoed(reply: Reply, continuation: Prefix) -> tuple[float, ...]:
-    """The scores of the end of an echo; one by one where the server cut the text as we did, else in a sum."""
+def echoed(reply: Reply, continuation: Prefix, generated: int) -> tuple[float, ...]:
+    """The scores of the end of an echo, before the tokens that the server had to say of its own.
+
+    One by one where the server cut the text as we did, else in a sum.
+    """
     said = whole(continuation)
     told = reply.choices[0].entries
-    text = b"".join(entry.token.bytes for entry in told)
-    begin = text.rfind(said)
-    scores, at = [], 0
-    for entry in told:
-        at += len(entry.token.bytes)
-        if begin < at <= begin + len(said):
-            scores.append(entry.logprob)
+    scores = ends_with(told[: len(told) - generated], said) or ends_with(told, said)  # its own may be hidden
+    if scores is None:
+        raise ServerUnfit("the server does not repeat the text that it should score", PROBE_AGAIN)
     if len(scores) == len(continuation):
-        return tuple(scores)
+        return scores
     return (*[0.0] * (len(continuation) - 1), math.fsum(scores))
+
+
+def ends_with(told: Sequence[Entry], said: bytes) -> tuple[float, ...] | None:
+    """The scores of the last entries, if these say it: the first of them may begin a little earlier."""
+    scores: list[float] = []
+    text = b""
+    for entry in reversed(told):
+        text = entry.token.bytes + text
+        scores.insert(0, entry.logprob)
+        if len(text) >= len(said):
+            break
+    return tuple(scores) if text.endswith(said) else None

@@ -50,31 +50,32 @@ class Remote:
                 "Put it into OPENAI_API_KEY; or name another server with --base-url.",
             )
         cache = AnswerCache(answers_path(), tell=self.tell) if cached and self.cached else None
-        return Server(url, key, self.patience, cache, max(self.at_once or 0, USUAL_AT_ONCE))
+        return Server(url, key, self.patience, cache, self.at_once or USUAL_AT_ONCE)
 
 
 def open_remote(kind: str, name: str, remote: Remote) -> RemoteModel:
     """The model of that name; what its server does is found out the first time, and remembered."""
     server, name, abilities = examined(kind, name, remote)
     budget = Budget(remote.allowance, price_of(name, server.url))
-    server.close()
     at_once = remote.at_once or abilities.slots or USUAL_AT_ONCE
     connected = Remote(**{**vars(remote), "at_once": at_once}).connect(cached=True)
     return KINDS[kind](connected, name, abilities, budget, at_once, remote.context_length, remote.top)
 
 
 def examined(kind: str, name: str, remote: Remote, anew: bool = False) -> tuple[Server, str, Abilities]:
-    """The server, the name of its model in full, and what it does; found out anew if that is wished."""
+    """The server, closed again, the name of its model in full, and what it does; found out anew if wished."""
     chat = KINDS[kind] is ChatModel
     server = remote.connect(cached=False)
-    name = name or only_model(server)
-    found = None if anew else remembered(server.url, name, chat)
-    if found is None:
-        try:
+    try:
+        name = name or only_model(server)
+        found = None if anew else remembered(server.url, name, chat)
+        if found is None:
             found = probe(server, name, chat)
-        except ServerRefused as error:
-            raise with_known_models(error, server, name) from None
-        remember(found, server.url, name)
+            remember(found, server.url, name)
+    except ServerRefused as error:
+        raise with_known_models(error, server, name) from None
+    finally:
+        server.close()
     return server, name, found
 
 

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from fewparse.errors import ServerError, ServerRefused, ServerUnavailable, ServerUnfit
 from fewparse.lm.http.abilities import Abilities, Continuation, Grammars, Stop
-from fewparse.lm.http.reading import END_BYTES, END_MARKS
+from fewparse.lm.http.hearing import NOISE, alike, facts, joined, stop_within, vocabulary
+from fewparse.lm.http.reading import END_MARKS
 from fewparse.lm.http.server import Server
-from fewparse.lm.http.wire import CONTENT, LEGACY, Choice, Entry, Reply, read_reply
+from fewparse.lm.http.wire import CONTENT, LEGACY, Choice, Reply, read_reply
 from fewparse.lm.model import ScoredToken
 from fewparse.vocabulary import is_text
 
@@ -32,8 +33,6 @@ CHAT_TOPS = (1, 5, 10, 20, 100)
 MOST_LOOKED_AT = 1000
 ECHOES_COMPARED, SEEDS = 6, 5
 LITERAL = "zq!"
-NOISE = 0.5
-"""Nats by which one and the same score may differ between requests."""
 TRIES = 5
 """How often to ask where an error of the server's may mean that it cannot do what it is asked."""
 ELSEWHERE = (
@@ -93,7 +92,7 @@ class Probe:
         body: dict[str, Any] = {"model": self._model, "max_tokens": 3, "temperature": 1, "top_p": 1, "seed": 1}
         body |= self._plain
         asked = self._prompt if prompt is None else prompt
-        top = chosen.pop("top", 2)
+        top = chosen.pop("top", 1)
         if self._chat:
             body |= {"messages": asked if isinstance(asked, list) else [{"role": "user", "content": asked}]}
             body |= {"logprobs": True, "top_logprobs": top}
@@ -283,7 +282,10 @@ class Probe:
         return self._works(question)
 
     def _echoes(self, zero: bool, lists: bool, top: int) -> bool:
-        """Whether a text is scored rightly: its last tokens as likely as each is where it would come next."""
+        """Whether a text is scored rightly: its last tokens as likely as each is where it would come next.
+
+        Where too few tokens are told to see that of at least two, the worse is assumed.
+        """
 
         def question() -> bool:
             told = self._ask(echo=True, max_tokens=0 if zero else 1).choices[0].entries
@@ -294,7 +296,7 @@ class Probe:
             compared = range(max(1, len(told) - ECHOES_COMPARED), len(told))
             befores = [b"".join(pieces[:i]).decode() for i in compared]
             listed = 0
-            for i, nexts in zip(compared, self._nexts(befores, lists, top), strict=True):
+            for i, nexts in zip(compared, self._nexts(befores, lists, top), strict=False):
                 score = next((s.logprob for s in nexts if s.token.bytes == pieces[i]), None)
                 listed += score is not None
                 too_likely = score is None and told[i].logprob > nexts[-1].logprob + NOISE
@@ -307,7 +309,8 @@ class Probe:
     def _nexts(self, texts: list[str], lists: bool, top: int) -> Iterator[Sequence[ScoredToken]]:
         """What may come next after each text."""
         for prompt in [texts] if lists else texts:
-            for choice in self._ask(prompt, max_tokens=1, top=top).choices:
+            choices = self._ask(prompt, max_tokens=1, top=top).choices
+            for choice in choices[: len(texts) if lists else 1]:
                 yield choice.entries[0].alternatives
 
     def _zero_tokens(self) -> bool:
@@ -357,38 +360,6 @@ class Probe:
         body = {"content": "".join(END_MARKS), "add_special": False, "parse_special": True, "with_pieces": True}
         told = self._server.ask("/tokenize", body, lambda answer: answer["tokens"]).content
         return tuple(sorted({t["id"] for t in told if isinstance(t, dict) and t.get("piece") in END_MARKS}))
-
-
-def joined(entries: Sequence[Entry]) -> bytes:
-    """What entries spell."""
-    return b"".join(entry.token.bytes for entry in entries)
-
-
-def alike(one: Entry, other: Entry) -> bool:
-    """Whether two entries tell of the same token and position."""
-    return one.token.bytes == other.token.bytes and abs(one.logprob - other.logprob) < NOISE
-
-
-def stop_within(said: Choice) -> str | None:
-    """A word that a server could be told to stop at: not the first that was said, nor one that came before."""
-    before = b""
-    for i, entry in enumerate(said.entries):
-        piece = entry.token.bytes
-        if i and is_text(piece) and piece.strip() and piece not in before and piece not in END_BYTES:
-            return piece.decode()
-        before += piece
-    return None
-
-
-def vocabulary(told: Sequence[ScoredToken], size: int) -> tuple[bytes, ...] | None:
-    """The bytes of every token, from the alternatives at one position, where they are all there."""
-    tokens = {scored.token.id: scored.token.bytes for scored in told}
-    return tuple(tokens[i] for i in range(size)) if size and tokens.keys() == set(range(size)) else None
-
-
-def facts(told: Any) -> Mapping[str, Any]:
-    """An object of a server's, or an empty one."""
-    return told if isinstance(told, dict) else {}
 
 
 def probe(server: Server, model: str, chat: bool = False) -> Abilities:

@@ -12,6 +12,7 @@ LONGEST_QUOTE = 300
 OUT_OF_MONEY = ("insufficient_quota", "billing", "credit balance")
 CONTEXT_WORDS = ("context", "too long", "maximum input length", "prompt is longer")
 NUMBER = re.compile(r"\d{2,}")
+ROOM = re.compile(r"(?:context (?:length|size|window)|at most|maximum|limit)[^\d.;]{0,20}(\d{2,})", re.IGNORECASE)
 
 
 class Refusal(NamedTuple):
@@ -57,8 +58,11 @@ def overflow(answer: Any, said: str) -> ContextOverflow | None:
     told = error_of(answer)
     if isinstance(told.get("n_prompt_tokens"), int) and isinstance(told.get("n_ctx"), int):
         return ContextOverflow(told["n_prompt_tokens"], told["n_ctx"])
-    numbers = sorted({int(number) for number in NUMBER.findall(said)})
-    return ContextOverflow(numbers[-1], numbers[0] if len(numbers) == 2 else numbers[-2]) if numbers[1:] else None
+    numbers = {int(number) for number in NUMBER.findall(said)}
+    if len(numbers) < 2:
+        return None
+    room = ROOM.search(said)
+    return ContextOverflow(max(numbers), int(room[1]) if room else min(numbers))
 
 
 def hint_for(said: str) -> str:

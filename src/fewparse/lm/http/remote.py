@@ -19,6 +19,7 @@ from fewparse.vocabulary import Mask
 
 USUAL_AT_ONCE = 8
 USUAL_TOP = 100
+TRIES_IF_SILENT = 3
 BYTES_A_TOKEN = 3
 
 
@@ -46,7 +47,7 @@ class RemoteModel(ABC):
         self._abilities = abilities
         self._model = model
         self._top = min(top, abilities.top)
-        self._asker = Asker(server, self.path, budget, self.concurrency)
+        self._asker = Asker(server, self.path, budget, self.concurrency, self.vocabulary is None)
         self._reader = Reader(self.vocabulary, frozenset(abilities.end_ids))
 
     @property
@@ -155,7 +156,7 @@ class RemoteModel(ABC):
         return [tuple(next(scores) for _ in continuation) for continuation in continuations]
 
     @abstractmethod
-    def _next_ask(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, ascii_only: bool = False) -> Ask:
+    def _next_ask(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, again: int = 0) -> Ask:
         """What may come next; the one token that is sampled does not matter, if only it can be told."""
 
     @abstractmethod
@@ -187,11 +188,12 @@ class RemoteModel(ABC):
         groups = [prefixes[i : i + size] for i in range(0, len(prefixes), size)]
         replies = self._asker.round([self._next_ask(prompt, group, top) for group in groups], usage)
         choices = [choice for reply in replies for choice in reply.choices]
-        # A sampled half of a character can make a server silent: then it is asked for another token.
-        silent = [i for i, choice in enumerate(choices) if choice.text and not choice.entries]
-        again = [self._next_ask(prompt, [prefixes[i]], top, ascii_only=True) for i in silent]
-        for i, reply in zip(silent, self._asker.round(again, usage), strict=True):
-            choices[i] = reply.choices[0]
+        # A sampled half of a character or a hidden end makes a server silent: then another token is asked for.
+        for again in range(1, TRIES_IF_SILENT + 1):
+            silent = [i for i, choice in enumerate(choices) if not choice.entries]
+            asks = [self._next_ask(prompt, [prefixes[i]], top, again) for i in silent]
+            for i, reply in zip(silent, self._asker.round(asks, usage), strict=True):
+                choices[i] = reply.choices[0]
         return [choice.entries[0].alternatives if choice.entries else () for choice in choices]
 
     def _with_endings(
@@ -205,7 +207,7 @@ class RemoteModel(ABC):
         """Completions that ended without a word of what the model thought there: that is asked for."""
         pairs = [(prefix, c) for prefix, group in zip(prefixes, groups, strict=True) for c in group]
         asked = sorted({(*prefix, *c.tokens) for prefix, c in pairs if ended_silently(c)})
-        thoughts = self._end_thoughts(prompt, asked, sampling, usage)
+        thoughts = self.next_tokens(prompt, asked, sampling.alternatives, sampling.stop, usage)
         known = dict(zip(asked, thoughts, strict=True))
 
         def told(prefix: Prefix, completion: Completion) -> Completion:
@@ -214,11 +216,6 @@ class RemoteModel(ABC):
             return completion._replace(positions=(*completion.positions, known[(*prefix, *completion.tokens)]))
 
         return [[told(prefix, c) for c in group] for prefix, group in zip(prefixes, groups, strict=True)]
-
-    def _end_thoughts(
-        self, prompt: Prompt, prefixes: Sequence[Prefix], sampling: Sampling, usage: Usage
-    ) -> list[NextTokens]:
-        return self.next_tokens(prompt, prefixes, sampling.alternatives, sampling.stop, usage) if prefixes else []
 
     def _grammar(self, grammar: str) -> dict[str, Any]:
         """A grammar as the server takes it."""
@@ -231,6 +228,10 @@ class RemoteModel(ABC):
     def _temperature(self, sampling: Sampling) -> float:
         """The temperature asked for; 1 where log-probabilities would come out tempered."""
         return sampling.temperature if self._abilities.untempered else 1.0
+
+    def _any_token(self, again: int) -> dict[str, Any]:
+        """How to sample one token, whichever; hotter where it should be another than before."""
+        return {"max_tokens": 1, "temperature": 2 if again and self._abilities.untempered else 1, "seed": again}
 
     def _plain(self) -> dict[str, Any]:
         """No cut-offs."""

@@ -102,7 +102,7 @@ class Server:
             ) from None
 
     def close(self) -> None:
-        """End all connections; whoever waits for an answer is told so."""
+        """End all connections, and ask no more; whoever waits to ask again is told so at once."""
         self._closing.set()
         self._client.close()
 

@@ -26,7 +26,7 @@ LOST = "�"
 
 
 class Entry(NamedTuple):
-    """A token that a server sampled, with its alternatives, best first (the token itself mostly among them)."""
+    """A token that a server sampled, with its alternatives, best first (often with the token itself)."""
 
     token: Token
     logprob: float
@@ -95,7 +95,8 @@ def read_entry(told: Any) -> Entry:
     others = [
         ScoredToken(token_of(other), logprob_of(other["logprob"])) for other in told.get("top_logprobs") or ()
     ]
-    return Entry(token_of(told), logprob_or_none(told["logprob"]), in_order(others))
+    token = token_of(told)
+    return Entry(token, logprob_or_none(told["logprob"]), without_extra(token, in_order(others)))
 
 
 def token_of(told: Any) -> Token:
@@ -116,8 +117,8 @@ def read_legacy(told: Any) -> tuple[Entry, ...]:
         raise ValueError
     entries = []
     for token, logprob, top in zip(tokens, logprobs, tops, strict=True):
-        others = [ScoredToken(named(t), logprob_of(p)) for t, p in (top or {}).items()]
-        entries.append(Entry(named(token), logprob_or_none(logprob), in_order(others)))
+        others = in_order([ScoredToken(named(t), logprob_of(p)) for t, p in (top or {}).items()])
+        entries.append(Entry(named(token), logprob_or_none(logprob), without_extra(named(token), others)))
     return tuple(entries)
 
 
@@ -154,6 +155,11 @@ def in_order(tokens: list[ScoredToken]) -> tuple[ScoredToken, ...]:
     """Best first, each once."""
     distinct = {scored.token: scored for scored in tokens}
     return tuple(sorted(distinct.values(), key=lambda scored: -scored.logprob))
+
+
+def without_extra(token: Token, told: tuple[ScoredToken, ...]) -> tuple[ScoredToken, ...]:
+    """The best tokens: many servers tell the sampled one beside them, less likely than some that are untold."""
+    return told[:-1] if len(told) > 1 and told[-1].token == token else told
 
 
 def sound(entry: Entry) -> bool:

@@ -1,0 +1,120 @@
+"""A domain's grammar goes along to a server that keeps samples to one: whole well-formed samples, raw scores."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluate.lamps import make_lamps
+from fewparse import Domain, load_domain
+from fewparse.errors import UsageError
+from fewparse.lm.http.completions import CompletionsModel
+from fewparse.lm.http.remote import RemoteModel
+from fewparse.lm.model import Sampling
+from fewparse.lm.usage import Usage
+from fewparse.parser import Parser
+from fewparse.search.events import Event, Sampled
+from lm.http.manners import HONEST, Manners
+from lm.http.toy_remote import toy_remote
+from toy import ANYTHING, ToyModel
+
+NOISE = 1.0
+COPYING = 'rename tomorrow\'s "Größe & budget" meeting to lunch with Zoë'
+
+
+def calendar(_folder: Path) -> Domain:
+    return load_domain("calendar")
+
+
+@pytest.mark.parametrize(
+    ("make", "target", "utterance"),
+    [
+        (calendar, "program", "when is my next meeting"),
+        (calendar, "canonical", "when is my next meeting"),
+        (calendar, "program", COPYING),
+        (calendar, "canonical", COPYING),
+        (make_lamps, "canonical", "the radio should be on"),
+        (make_lamps, "program", "the radio should be on"),
+    ],
+)
+def test_llama_cpp_keeps_samples_to_the_grammar_in_one_request_and_scores_them_raw(
+    make: Callable[[Path], Domain], target: Any, utterance: str, served_model: RemoteModel, tmp_path: Path
+) -> None:
+    parser = Parser.from_domain(
+        make(tmp_path), served_model, target=target, server_grammar=True, width=3, examples=3, rerank=0.0, limit=60
+    )
+    sampled: list[Event] = []
+    parse = parser.parse(utterance, emit=sampled.append)
+    outcomes = [event.outcome for event in sampled if isinstance(event, Sampled) and not event.prefix]
+    assert outcomes
+    assert set(outcomes) <= {"finished", "limit"}
+    assert parse.program is not None
+    lead = parser.domain.template(parser.options.template).lead
+    constraint = parser.domain.constraint(served_model.vocabulary, target, lead, utterance)  # type: ignore[arg-type]
+    assert all(constraint.accepts((lead + candidate.text).encode()) for candidate in parse.candidates)
+    if "limit" not in outcomes:
+        assert parse.usage.requests == 1
+
+    grammar = parser.domain.server_grammar(target, lead, utterance)
+    sampling = Sampling(n=3, temperature=0.5, limit=60, seed=1, alternatives=20, grammar=grammar)
+    samples = served_model.sample(parse.prompt, [()], sampling, Usage())[0]
+    best = max(samples, key=lambda sample: sum(sample.logprobs))
+    exact = served_model.score(parse.prompt, [()], [best.tokens], Usage())[0]
+    assert math.fsum(best.logprobs) == pytest.approx(math.fsum(exact), abs=NOISE)
+    if best.ended:
+        end = served_model.next_tokens(parse.prompt, [best.tokens], 1, b"\n", Usage())[0].end_logprob
+        assert best.positions[-1].end_logprob == pytest.approx(end, abs=NOISE)
+
+
+@pytest.mark.parametrize("way", ["gbnf", "structured_outputs", "guided_grammar"])
+def test_a_grammar_is_sent_in_the_servers_own_way_and_only_with_a_whole_output(way: Any) -> None:
+    grammar = 'root ::= "ab"'
+    sampling = Sampling(n=2, temperature=1.0, limit=6, alternatives=300, grammar=grammar)
+    with toy_remote(CompletionsModel, Manners(grammar=way)) as (model, server):
+        assert model.takes_grammar
+        (whole,) = model.sample(ANYTHING, [()], sampling, Usage())
+        model.sample(ANYTHING, [whole[0].tokens[:1]], sampling, Usage())
+    fields = {"gbnf": "grammar", "structured_outputs": "structured_outputs", "guided_grammar": "guided_grammar"}
+    sent, unsent = (request.body for request in server.requests)
+    assert sent[fields[way]] == ({"grammar": grammar} if way == "structured_outputs" else grammar)
+    assert not set(fields.values()) & set(unsent)
+    toy = ToyModel()
+    for sample in whole:
+        assert [token.bytes for token in sample.tokens] == [b"a", b"b"]
+        assert sample.ended
+        expected = toy.score(ANYTHING, [()], [toy.tokenize("ab")], Usage())[0]
+        assert sample.logprobs == pytest.approx(expected)
+        end = toy.next_tokens(ANYTHING, [toy.tokenize("ab")], 1, b"\n", Usage())[0].end_logprob
+        assert sample.positions[-1].end_logprob == pytest.approx(end)
+
+
+def test_a_model_that_takes_no_grammar_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    with toy_remote(CompletionsModel, HONEST) as (model, server):
+        assert not model.takes_grammar
+        with pytest.raises(UsageError) as caught:
+            Parser.from_domain(make_lamps(tmp_path), model, server_grammar=True)
+        assert server.requests == []
+    assert "takes no grammar" in caught.value.message
+    with pytest.raises(UsageError, match="takes no grammar"):
+        Parser.from_domain(make_lamps(tmp_path), ToyModel(), server_grammar=True)
+
+
+@pytest.mark.parametrize("other", [{"decoder": "beam"}, {"decoder": "greedy"}, {"constrained": False}])
+def test_it_is_for_the_speculative_decoder_constrained(other: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        Parser.from_domain(make_lamps(tmp_path), ToyModel(), server_grammar=True, **other)
+    assert "--decoder speculative" in str(caught.value.hint)
+
+
+def test_a_domain_without_a_grammar_has_none_to_send(tmp_path: Path) -> None:
+    lamps = make_lamps(tmp_path)
+    free = replace(lamps, table=lamps.table.model_copy(update={"constraint": constraint_of_kind_none(lamps)}))
+    with pytest.raises(UsageError, match="no grammar"):
+        free.server_grammar("program", "", "x")
+
+
+def constraint_of_kind_none(domain: Domain) -> Any:
+    return domain.table.constraint.model_copy(update={"kind": "none"})

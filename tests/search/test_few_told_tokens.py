@@ -1,0 +1,195 @@
+"""Search with models that tell little: the best few tokens only, by their bytes; or whole outputs only."""
+
+import math
+from collections.abc import Sequence
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blind import Blind
+from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.state import Constraint
+from fewparse.constrain.trie import Trie
+from fewparse.errors import UsageError
+from fewparse.grammar.ebnf import read_grammar
+from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
+from fewparse.lm.usage import Usage
+from fewparse.prompt import Prompt
+from fewparse.search.decode import decode
+from fewparse.search.events import Closed, Event, RoundBegan, Spelt
+from fewparse.search.hypothesis import Hypothesis
+from fewparse.search.settings import Decoder, Settings
+from fewparse.vocabulary import BYTES, Mask
+from toy import ANYTHING, ToyModel
+
+TOLD = 3
+GRAMMAR = read_grammar(
+    'start: "(" verb " " noun+ ")"\nverb: "xz" | "ask" | "zw"\nnoun: "é" | "日" | "b" | "q:" noun'
+)
+
+seeds = st.integers(0, 10_000)
+rare_words = st.sets(st.text("abxyz日é", min_size=1, max_size=5), min_size=1, max_size=8)
+any_settings = st.builds(
+    Settings,
+    decoder=st.sampled_from(["greedy", "beam", "speculative"]),
+    width=st.integers(1, 5),
+    temperature=st.sampled_from([0.0, 0.5, 1.5]),
+    limit=st.sampled_from([2, 12]),
+    rounds=st.integers(1, 4),
+    seed=st.integers(0, 5),
+    alternatives=st.sampled_from([0, 3, 20]),
+    free_back_off=st.booleans(),
+    free_branching=st.booleans(),
+    forced_spans=st.booleans(),
+)
+
+
+class Reticent(Blind):
+    """Tells the best three tokens of a place and no more: what it does not tell is no likelier than the last."""
+
+    def next_tokens(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        k: int,
+        stop: bytes,
+        usage: Usage,
+        allowed: Sequence[Mask] | None = None,
+    ) -> list[NextTokens]:
+        return [few(a) for a in super().next_tokens(prompt, prefixes, min(k, TOLD), stop, usage, allowed)]
+
+    def sample(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        sampling: Sampling,
+        usage: Usage,
+        guides: Sequence[Guide | None] = (),
+    ) -> list[list[Completion]]:
+        groups = super().sample(prompt, prefixes, sampling, usage, guides)
+        return [[c._replace(positions=tuple(map(few, c.positions))) for c in group] for group in groups]
+
+    def _find(self, tokens: Prefix) -> Prefix:
+        return as_read(tokens)
+
+
+class WholeOutputs(Reticent):
+    """Cannot be asked what follows the beginning of an output, as most models that converse."""
+
+    continues = False
+
+    def next_tokens(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        k: int,
+        stop: bytes,
+        usage: Usage,
+        allowed: Sequence[Mask] | None = None,
+    ) -> list[NextTokens]:
+        answers = super().next_tokens(prompt, prefixes, k, stop, usage, allowed)
+        return [
+            NextTokens((), 0.0) if prefix else answer for prefix, answer in zip(prefixes, answers, strict=True)
+        ]
+
+    def score(
+        self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
+    ) -> list[tuple[float, ...]]:
+        raise AssertionError("it cannot be asked for the score of a text")
+
+
+def few(answer: NextTokens) -> NextTokens:
+    best = answer.best[:TOLD]
+    return answer._replace(best=best, complete=False, bound=best[-1].logprob if best else 0.0)
+
+
+def as_read(tokens: Prefix) -> Prefix:
+    """A prefix in tokens of the toy: a span that is none of them is read byte by byte."""
+    ids = ToyModel().vocabulary.ids
+    pieces = [[t.bytes] if t.bytes in ids else [bytes([b]) for b in t.bytes] for t in tokens]
+    return tuple(Token(piece, ids[piece]) for piece in chain.from_iterable(pieces))
+
+
+def exact_logprob(model: ToyModel, tokens: Prefix) -> float:
+    """What a finished output has in truth."""
+    said = as_read(tokens)
+    end = model.next_tokens(ANYTHING, [said], 1, b"\n", Usage())[0].end_logprob
+    return math.fsum(model.score(ANYTHING, [()], [said], Usage())[0]) + end
+
+
+def search(model: Blind, constraint: Constraint, settings: Settings) -> tuple[list[Hypothesis], list[Event]]:
+    events: list[Event] = []
+    return decode(model, ANYTHING, constraint, settings, Usage(), events.append), events
+
+
+constraints = st.one_of(
+    rare_words.map(lambda words: Trie(words, BYTES)),
+    rare_words.map(lambda words: Trie(words, BYTES, lead=" ")),
+    st.just(ContextFree(GRAMMAR, BYTES)),
+)
+
+
+@given(seed=seeds, constraint=constraints, settings=any_settings)
+def test_whatever_the_constraint_search_ends_with_well_formed_outputs(
+    seed: int, constraint: Constraint, settings: Settings
+) -> None:
+    found, _ = search(Reticent(ToyModel(seed)), constraint, settings)
+    assert found
+    assert all(h.finished and constraint.accepts(h.text) for h in found)
+    assert len({h.text for h in found}) == len(found)
+    assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+
+
+@given(seed=seeds, constraint=constraints, settings=any_settings)
+def test_no_output_has_less_than_its_true_log_probability(
+    seed: int, constraint: Constraint, settings: Settings
+) -> None:
+    model = ToyModel(seed)
+    found, events = search(Reticent(model), constraint, settings)
+    spelt = {span for event in events if isinstance(event, Spelt) for span in event.spans}
+    for hypothesis in found:
+        true = exact_logprob(model, hypothesis.tokens)
+        assert hypothesis.logprob >= true - 1e-6
+        if not any(token.bytes in spelt for token in hypothesis.tokens):
+            assert hypothesis.logprob == pytest.approx(true)
+
+
+@given(seed=seeds, decoder=st.sampled_from(["greedy", "beam", "speculative"]), width=st.integers(1, 5))
+def test_where_nothing_told_may_follow_the_constraints_own_span_or_characters_do(
+    seed: int, decoder: Decoder, width: int
+) -> None:
+    settings = Settings(decoder=decoder, width=width, limit=12, alternatives=TOLD)
+    found, events = search(Reticent(ToyModel(seed)), Trie(["wxyz", "wxyw"], BYTES), settings)
+    spelt = [event for event in events if isinstance(event, Spelt)]
+    assert Spelt(b"", (b"wxy",)) in spelt
+    assert Spelt(b"wxy", (b"w", b"z")) in spelt
+    assert {h.text for h in found} <= {b"wxyz", b"wxyw"}
+    assert found[0].tokens[0].bytes == b"wxy"
+
+
+def test_a_character_of_several_bytes_is_spelt_whole() -> None:
+    found, events = search(
+        Reticent(ToyModel()), Trie(["日本", "é!"], BYTES), Settings(decoder="beam", width=3, limit=12)
+    )
+    assert Spelt(b"", ("é".encode(), "日".encode())) in events
+    assert {h.text.decode() for h in found} == {"日本", "é!"}
+
+
+@given(seed=seeds, constraint=constraints, settings=any_settings)
+def test_a_model_of_whole_outputs_is_asked_once_and_what_is_cut_is_closed(
+    seed: int, constraint: Constraint, settings: Settings
+) -> None:
+    model = WholeOutputs(ToyModel(seed))
+    if settings.decoder != "speculative":
+        with pytest.raises(UsageError) as caught:
+            search(model, constraint, settings)
+        assert caught.value.hint == "Use --decoder speculative."
+        return
+    found, events = search(model, constraint, settings)
+    assert sum(isinstance(event, RoundBegan) for event in events) == 1
+    assert found
+    assert all(h.finished and constraint.accepts(h.text) and h.logprob <= 0 for h in found)
+    closed = [event for event in events if isinstance(event, Closed)]
+    assert [event.prefix + event.completion for event in closed] in ([], [found[0].text])
