@@ -10,12 +10,15 @@ import pytest
 
 from evaluate.lamps import make_lamps
 from fewparse import Domain, load_domain
+from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
+from fewparse.lm.http.budget import Allowance, Budget
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.model import Sampling
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
+from fewparse.prompt import Part, Prompt
 from fewparse.search.events import Event, Sampled
 from lm.http.manners import HONEST, Manners
 from lm.http.toy_remote import toy_remote
@@ -118,3 +121,29 @@ def test_a_domain_without_a_grammar_has_none_to_send(tmp_path: Path) -> None:
 
 def constraint_of_kind_none(domain: Domain) -> Any:
     return domain.table.constraint.model_copy(update={"kind": "none"})
+
+
+@pytest.mark.parametrize("text", [" qwfpgjluy", "Größe und Höhe", "§§ 12"])
+def test_where_no_likely_token_is_allowed_the_best_one_is_asked_for_by_a_grammar_of_the_allowed_ones(
+    served_model: RemoteModel, text: str
+) -> None:
+    vocabulary = served_model.vocabulary
+    assert vocabulary is not None
+    prompt = Prompt((Part("Fruits: apple, pear,", False),))
+    mask = Trie([text], vocabulary).start().mask()
+    everything = served_model.next_tokens(prompt, [()], len(vocabulary), b"\n", Usage())[0]
+    rank, expected = next((i, s) for i, s in enumerate(everything.best) if mask[s.token.id])
+    assert rank > 100
+    few = CompletionsModel(
+        served_model._asker.server,
+        served_model._model,
+        served_model._abilities,
+        Budget(Allowance(), None),
+        top=100,
+    )
+    usage = Usage()
+    answer = few.next_tokens(prompt, [()], 5, b"\n", usage, [mask])[0]
+    assert answer.best[0].token == expected.token
+    assert answer.best[0].logprob == pytest.approx(expected.logprob, abs=NOISE)
+    assert answer.end_logprob == pytest.approx(everything.end_logprob, abs=NOISE)
+    assert usage.requests == 2

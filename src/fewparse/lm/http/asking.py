@@ -32,6 +32,10 @@ class Ask(NamedTuple):
     sample: int = 0
     begun: str = ""
 
+    def with_body(self, **changes: Any) -> "Ask":
+        """The same request, with something changed."""
+        return self._replace(body=self.body | changes)
+
     def for_sample(self, number: int) -> "Ask":
         """A request for one more choice, with a seed and a place in the cache of its own."""
         body = {key: value for key, value in self.body.items() if key != "n"}

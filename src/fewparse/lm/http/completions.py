@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+
 from fewparse.errors import ServerUnfit
 from fewparse.lm.http.asking import PROBE_AGAIN, Ask
 from fewparse.lm.http.reading import whole
 from fewparse.lm.http.remote import RemoteModel, estimate, seed_of
 from fewparse.lm.http.server import Failed
 from fewparse.lm.http.wire import Entry, Reply
-from fewparse.lm.model import Prefix, Sampling, Token
+from fewparse.lm.model import NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
-from fewparse.vocabulary import is_text
+from fewparse.vocabulary import Mask, is_text
 
 LIKE_MARKUP = re.compile(r"[<\[]")
 """A user's text with one of these might be read as markup where it is not tokenized apart."""
 ONE_LINE = 'root ::= [^\\n]* ("\\n" "\\n"?)?'
 ASCII = "root ::= [\\x00-\\x7f]+"
+MOST_SPELT_OUT = 2000
 
 
 class CompletionsModel(RemoteModel):
@@ -53,6 +56,41 @@ class CompletionsModel(RemoteModel):
         return [
             echoed(next(replies), continuation, generated) if continuation else () for _, continuation in pairs
         ]
+
+    def _beyond_top(
+        self, prompt: Prompt, prefixes: Sequence[Prefix], masks: Sequence[Mask], k: int, stop: bytes, usage: Usage
+    ) -> list[NextTokens]:
+        """Where no likely token is allowed: the best one that is, under a grammar of the allowed ones.
+
+        That is a small answer where the whole vocabulary would be megabytes. Where it does not work, it is those.
+        """
+        grammars = [self._one_of(mask) for mask in masks]
+        asks = [
+            self._next_ask(prompt, [prefix], self._top).with_body(grammar=grammar, temperature=0)
+            for prefix, grammar in zip(prefixes, grammars, strict=True)
+            if grammar is not None
+        ]
+        replies = iter(self._asker.round(asks, usage))
+        found: dict[int, NextTokens] = {}
+        for i, (mask, grammar) in enumerate(zip(masks, grammars, strict=True)):
+            entries = next(replies).choices[0].entries if grammar is not None else ()
+            if entries and 0 <= entries[0].token.id < len(mask) and mask[entries[0].token.id]:
+                thought = self._reader.thought(entries[0].alternatives, 0, stop, None)
+                found[i] = thought._replace(best=(ScoredToken(entries[0].token, entries[0].logprob),))
+        left = [i for i in range(len(masks)) if i not in found]
+        whole = super()._beyond_top(prompt, [prefixes[i] for i in left], [masks[i] for i in left], k, stop, usage)
+        found |= dict(zip(left, whole, strict=True))
+        return [found[i] for i in range(len(masks))]
+
+    def _one_of(self, mask: Mask) -> str | None:
+        """A grammar of the allowed tokens; None where the server takes none, or they are too many or no text."""
+        if self._abilities.grammar != "gbnf" or self.vocabulary is None or int(mask.sum()) > MOST_SPELT_OUT:
+            return None
+        texts = [self.vocabulary.tokens[i] for i in np.flatnonzero(mask)]
+        if not all(map(is_text, texts)):
+            return None
+        spelt = ("".join(f"\\U{ord(char):08x}" for char in text.decode()) for text in texts)
+        return "root ::= " + " | ".join(f'"{text}"' for text in spelt)
 
     def _text(self, prompt: Prompt, prefix: Prefix) -> bytes | None:
         return None if isinstance(self._written(prompt, prefix), list) else whole(prefix)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fewparse.errors import ServerError, ServerRefused, UnknownName, UsageError
@@ -40,10 +40,14 @@ class Remote:
     top: int = USUAL_TOP
     tell: Callable[[str], None] = warn
 
+    @property
+    def address(self) -> str:
+        """Where the server is."""
+        return self.base_url or from_environment(ADDRESSES) or OPENAI
+
     def connect(self, cached: bool) -> Server:
         """The server, with its key."""
-        url = self.base_url or from_environment(ADDRESSES) or OPENAI
-        key = from_environment(KEYS)
+        url, key = self.address, from_environment(KEYS)
         if key is None and url.rstrip("/") == OPENAI:
             raise UsageError(
                 f"{OPENAI} needs a key, and there is none",
@@ -55,10 +59,12 @@ class Remote:
 
 def open_remote(kind: str, name: str, remote: Remote) -> RemoteModel:
     """The model of that name; what its server does is found out the first time, and remembered."""
+    if name and remote.allowance.dollars is not None:
+        Budget(remote.allowance, price_of(name, remote.address))  # refused before a probe costs anything
     server, name, abilities = examined(kind, name, remote)
     budget = Budget(remote.allowance, price_of(name, server.url))
     at_once = remote.at_once or abilities.slots or USUAL_AT_ONCE
-    connected = Remote(**{**vars(remote), "at_once": at_once}).connect(cached=True)
+    connected = replace(remote, at_once=at_once).connect(cached=True)
     return KINDS[kind](connected, name, abilities, budget, at_once, remote.context_length, remote.top)
 
 

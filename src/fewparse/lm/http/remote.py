@@ -84,25 +84,39 @@ class RemoteModel(ABC):
         """The best k next tokens of each prefix that the server tells.
 
         Under a mask these are the allowed ones among its first hundred (or whatever `top` is); where none of
-        these is allowed, it is asked for as many as it tells.
+        these is allowed, it is asked further.
         """
         masks = allowed if allowed is not None else [None] * len(prefixes)
         top = min(max(k, self._top), self._abilities.top)
-
-        def think(which: Sequence[int], depth: int) -> list[NextTokens]:
-            told = self._told(prompt, [prefixes[i] for i in which], depth, usage)
-            texts = [self._text(prompt, prefixes[i]) for i in which]
-            return [
-                self._reader.thought(tokens, k, stop, text, masks[i])
-                for i, tokens, text in zip(which, told, texts, strict=True)
-            ]
-
-        found = think(range(len(prefixes)), top)
+        found = self._thoughts(prompt, prefixes, k, stop, usage, masks, top)
         if top < self._abilities.top:
             none = [i for i, mask in enumerate(masks) if mask is not None and not found[i].best and mask.any()]
-            for i, thought in zip(none, think(none, self._abilities.top), strict=True):
+            chosen = [prefixes[i] for i in none], [mask for i in none if (mask := masks[i]) is not None]
+            for i, thought in zip(none, self._beyond_top(prompt, *chosen, k, stop, usage), strict=True):
                 found[i] = thought
         return found
+
+    def _thoughts(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        k: int,
+        stop: bytes,
+        usage: Usage,
+        masks: Sequence[Mask | None],
+        top: int,
+    ) -> list[NextTokens]:
+        told = self._told(prompt, prefixes, top, usage)
+        return [
+            self._reader.thought(tokens, k, stop, self._text(prompt, prefix), mask)
+            for prefix, tokens, mask in zip(prefixes, told, masks, strict=True)
+        ]
+
+    def _beyond_top(
+        self, prompt: Prompt, prefixes: Sequence[Prefix], masks: Sequence[Mask], k: int, stop: bytes, usage: Usage
+    ) -> list[NextTokens]:
+        """Where no likely token is allowed: all tokens that the server tells."""
+        return self._thoughts(prompt, prefixes, k, stop, usage, masks, self._abilities.top)
 
     def sample(
         self,
