@@ -16,6 +16,8 @@ KEYS = {
     *("utterance", "target", "output", "program", "answer", "answer_error", "failure", "candidates"),
     *("examples_used", "examples_dropped", "usage", "model"),
 }
+REMOTE_USAGE = {"cached", "retries", "cached_tokens", "cost"}
+"""What only a server can have a share in."""
 USAGE = {
     *("requests", "rounds", "prompt_tokens", "completion_tokens"),
     *("prefill_tokens", "forward_tokens", "forward_passes", "seconds"),
@@ -58,7 +60,7 @@ def test_an_output_can_be_kept_short_and_under_a_grammar_it_is_still_well_formed
 def test_a_json_object_has_exactly_the_documented_keys(lines: Ended) -> None:
     found = objects(lines)[0]
     assert set(found) == KEYS
-    assert set(found["usage"]) == USAGE
+    assert set(found["usage"]) == USAGE | REMOTE_USAGE
     assert [set(c) for c in found["candidates"]] == [{"text", "score", "program", "model_score"}]
 
 
@@ -70,6 +72,7 @@ def test_a_json_object_tells_what_was_found_and_what_it_cost(lines: Ended) -> No
     assert (found["examples_used"], found["examples_dropped"]) == (2, 0)
     assert found["model"] == "embedded:smollm2-135m"
     assert all(found["usage"][counter] > 0 for counter in USAGE)
+    assert all(found["usage"][counter] == 0 for counter in REMOTE_USAGE)
 
 
 def test_one_utterance_is_answered_with_its_program_and_the_program_s_denotation() -> None:
