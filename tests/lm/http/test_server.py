@@ -487,6 +487,18 @@ def test_a_server_that_speaks_no_tls_is_not_asked_again() -> None:
         assert toy.connections == 1
 
 
+def test_a_server_that_says_nothing_to_a_secure_greeting_is_not_waited_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fewparse.lm.http.server.TO_CONNECT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with speaking(f"https://127.0.0.1:{port}/v1") as server, pytest.raises(ServerUnavailable) as caught:
+            server.get("/v1/models")
+    assert "no connection within 0.05 s (is it https:// at all?)" in caught.value.message
+    assert "asked 3 times" in caught.value.message
+
+
 def test_a_host_that_does_not_exist_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_arguments: object, **_more: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

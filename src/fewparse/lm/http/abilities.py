@@ -78,7 +78,9 @@ class Abilities:
         )
         hidden = {
             "shown": "",
-            "hidden": "what ending costs is asked apart",
+            "hidden": "a grammar of one line shows it"
+            if self.grammar == "gbnf"
+            else "what ending costs is asked apart",
             "ignored": "samples run to their limit",
         }
         yield "stop", self.stop, hidden[self.stop]

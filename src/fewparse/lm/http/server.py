@@ -22,6 +22,8 @@ from fewparse.lm.http.refusals import message, network_failure, one_line, refusa
 T = TypeVar("T")
 AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 SHORTEST_WAIT, LONGEST_WAIT = 0.25, 30.0
+TO_CONNECT = 10.0
+"""Seconds: a server that speaks no TLS may leave us waiting for it without a word."""
 TRIES_AT_FIRST = 3
 """A server that never answered is not waited for as one that did: its address may be wrong."""
 SHORTEST_SECRET = 6
@@ -169,6 +171,9 @@ class Server:
             if self._closing.is_set():
                 raise ServerUnavailable(f"{self.url}: the connection was closed")
             return self._read(self._send(method, path, body, seconds), body, read)
+        except httpx2.ConnectTimeout:
+            doubt = " (is it https:// at all?)" if self.url.startswith("https") else ""
+            raise Failed(f"no connection within {min(seconds, TO_CONNECT):.3g} s{doubt}") from None
         except httpx2.TimeoutException:
             raise Failed(f"no answer within {seconds:.3g} s") from None
         except httpx2.InvalidURL as error:
@@ -182,7 +187,7 @@ class Server:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Heard:
         """The answer to one request. The client's own time-out is for each part of it: the whole has no more."""
-        timeout = httpx2.Timeout(seconds, pool=None)
+        timeout = httpx2.Timeout(seconds, connect=min(seconds, TO_CONNECT), pool=None)
         with self._places:
             end = time.monotonic() + seconds
             with self._client.stream(method, self._address(path), json=body, timeout=timeout) as response:
