@@ -17,6 +17,8 @@ Grammars = Literal["gbnf", "structured_outputs", "guided_grammar"]
 Stop = Literal["shown", "hidden", "ignored"]
 Continuation = Literal["plain", "continue_final_message", "prefix"]
 USUAL_CONTEXT = 4096
+NO_CUT_OFFS = {"top_k": -1, "min_p": 0}
+"""What switches off cut-offs that a server may have by default; some refuse to hear of them."""
 VERSION = 1
 
 

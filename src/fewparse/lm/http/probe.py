@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from fewparse.errors import ServerError, ServerRefused, ServerUnavailable, ServerUnfit
-from fewparse.lm.http.abilities import Abilities, Continuation, Grammars, Stop
+from fewparse.lm.http.abilities import NO_CUT_OFFS, Abilities, Continuation, Grammars, Stop
 from fewparse.lm.http.hearing import NOISE, alike, facts, joined, stop_within, vocabulary
 from fewparse.lm.http.reading import END_MARKS
 from fewparse.lm.http.server import Server
@@ -25,8 +25,6 @@ PROMPTS = (
 ANOTHER_PROMPT = "The sun is"
 LENGTH = 8
 """How many tokens it is asked to say."""
-PLAIN = {"top_k": -1, "min_p": 0}
-"""What switches off cut-offs that a server may have by default; some refuse to hear of them."""
 WIDTHS = (2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
 TOPS = (1, 5, 10, 20, 50, 100, 1000)
 CHAT_TOPS = (1, 5, 10, 20, 100)
@@ -141,7 +139,7 @@ class Probe:
         A prompt to which it says little, or nothing that it could be stopped at, tells little: another is tried.
         """
         first: list[tuple[str, Choice]] = []
-        self._plain = PLAIN
+        self._plain = NO_CUT_OFFS
         if not self._works(lambda: not first.append(self._words(PROMPTS[0]))):  # type: ignore[func-returns-value]
             self._plain = {}
         heard: list[tuple[int, bool, str, str, Choice]] = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.abilities import USUAL_CONTEXT, Abilities
+from fewparse.lm.http.abilities import NO_CUT_OFFS, USUAL_CONTEXT, Abilities
 from fewparse.lm.http.asking import Ask, Asker
 from fewparse.lm.http.budget import Budget
 from fewparse.lm.http.reading import Reader, unlisted, whole
@@ -19,6 +19,7 @@ from fewparse.vocabulary import Mask
 
 USUAL_AT_ONCE = 8
 USUAL_TOP = 100
+MOST_IN_A_LIST = 64
 TRIES_IF_SILENT = 3
 BYTES_A_TOKEN = 3
 
@@ -198,7 +199,7 @@ class RemoteModel(ABC):
         self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, usage: Usage
     ) -> list[tuple[ScoredToken, ...]]:
         """The most likely next tokens of each prefix, as many as asked for."""
-        size = 64 if self._abilities.batches else 1
+        size = MOST_IN_A_LIST if self._abilities.batches else 1
         groups = [prefixes[i : i + size] for i in range(0, len(prefixes), size)]
         replies = self._asker.round([self._next_ask(prompt, group, top) for group in groups], usage)
         choices = [choice for reply in replies for choice in reply.choices]
@@ -249,7 +250,7 @@ class RemoteModel(ABC):
 
     def _plain(self) -> dict[str, Any]:
         """No cut-offs."""
-        return {"top_p": 1} | ({"top_k": -1, "min_p": 0} if self._abilities.plain_sampling else {})
+        return {"top_p": 1} | (NO_CUT_OFFS if self._abilities.plain_sampling else {})
 
 
 def ended_silently(completion: Completion) -> bool:
