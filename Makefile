@@ -6,7 +6,7 @@ TESTABLE := .venv/.testable
 # The tests also run the transformers route; any torch of the extra will do, this one is what they were last run with.
 TORCH ?= torch==2.13.*
 
-.PHONY: setup demo test lint bench settings clean
+.PHONY: setup demo test lint bench adapter settings clean
 
 setup: $(READY)
 
@@ -21,7 +21,7 @@ demo: setup
 	$(BIN)/fewparse parse calendar < demo/utterances.txt
 
 $(TESTABLE): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,transformers]' '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,transformers,tune]' '$(TORCH)'
 	touch $(TESTABLE)
 
 lint: setup
@@ -35,6 +35,10 @@ test: lint $(TESTABLE)
 bench: setup
 	$(BIN)/python benchmarks/constraints.py
 	$(BIN)/python benchmarks/decoders.py
+
+# The bundled domain's adapter, from its training examples alone.
+adapter: $(TESTABLE)
+	$(BIN)/fewparse tune calendar
 
 settings: setup
 	$(BIN)/python benchmarks/calendar_settings.py

@@ -11,6 +11,7 @@ from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import row
 from fewparse.evaluate.run import Outcome, Settings, Split, evaluate, prompted
 from fewparse.example import Target
+from fewparse.options import NO_ADAPTER
 
 RESULTS = Path(__file__).parent / "results"
 PROMPTS = Path(__file__).parent / "prompts"
@@ -27,8 +28,12 @@ def compare(
     records: Path | None = None,
     target: Target = "program",
 ) -> dict[str, Outcome]:
-    """Every setting on every item, behind what needs no model, as one table; the outcomes by name."""
-    systems = [*baselines(domain, target, model, 0), *prompted(domain, model, settings)]
+    """Every setting on every item, behind what needs no model, as one table; the outcomes by name.
+
+    The model is prompted, unless a setting names an adapter.
+    """
+    untuned = {name: {"adapter": NO_ADAPTER, **chosen} for name, chosen in settings.items()}
+    systems = [*baselines(domain, target, model, 0), *prompted(domain, model, untuned)]
 
     def report(outcomes: list[Outcome]) -> None:
         if outcomes[-1].records and len(outcomes[0].records) == len(outcomes[-1].records):

@@ -87,7 +87,7 @@ def look(name: str, items: Sequence[Example], seen: Mapping[str, Seen], mine: Se
     """What a route says of all items, and how what other routes said fared there, as far as not known yet."""
     domain = load_domain("calendar")
     with route(name) as model:
-        parser = Parser.from_domain(domain, model, n_best=200, **BEAM)
+        parser = Parser.from_domain(domain, model, n_best=200, adapter="none", **BEAM)
         for i, item in enumerate(items):
             others = {other.best[i] for other in seen.values()}
             if i < len(mine.best) and others <= mine.scores[i].keys():

@@ -47,14 +47,15 @@ def at_import_time(node: ast.AST) -> Iterator[ast.AST]:
 @pytest.mark.parametrize(
     ("room", "strangers"),
     [
-        ("lm", {"grammar", "constrain", "search", "domains", "retrieve", "parser", "cli"}),
+        ("lm", {"grammar", "constrain", "search", "domains", "retrieve", "parser", "tune", "cli"}),
         ("grammar", {"lm", "constrain", "search", "domains", "retrieve", "prompt", "parser", "cli"}),
         ("constrain", {"lm", "search", "domains", "retrieve", "prompt", "parser", "cli"}),
-        ("search", {"grammar", "domains", "retrieve", "parser", "cli"}),
+        ("search", {"grammar", "domains", "retrieve", "parser", "tune", "cli"}),
         ("retrieve", {"constrain", "search", "domains", "parser", "cli"}),
-        ("domains", {"parser", "evaluate", "cli"}),
+        ("domains", {"parser", "evaluate", "tune", "cli"}),
         ("data", {"lm", "constrain", "search", "domains", "retrieve", "parser", "evaluate", "cli"}),
-        ("evaluate", {"constrain", "grammar", "data", "cli"}),
+        ("evaluate", {"constrain", "grammar", "data", "cli", "tune"}),
+        ("tune", {"search", "grammar", "data", "cli"}),
     ],
 )
 def test_a_room_does_not_know_these(room: str, strangers: set[str]) -> None:

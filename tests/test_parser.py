@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lark
 import pytest
@@ -171,7 +172,7 @@ def test_examples_that_do_not_fit_are_dropped_the_least_similar_first_and_counte
     [({}, True), ({"constrained": False}, False), ({"constrained": False, "free_branching": True}, True)],
 )
 def test_samples_that_nothing_can_cut_are_not_branched_unless_asked_for(
-    chosen: dict[str, bool], branches: bool
+    chosen: dict[str, Any], branches: bool
 ) -> None:
     assert Options.settle(load_domain("starter"), **chosen).search.free_branching is branches
 

@@ -24,6 +24,7 @@ FewparseError
  │   │   ├─ ServerUnavailable it did not answer well, however often it was asked
  │   │   └─ ServerUnfit       it answers, but not what search needs, or not what was asked
  │   └─ BudgetExceeded    as many tokens or as much money as allowed have been spent
+ ├─ TuningError           a tuning that cannot begin, go on or keep its result
  └─ IllFormedOutput       a constrained search returned what its own grammar refuses: a defect
 """
 
@@ -53,6 +54,7 @@ __all__ = [
     "ServerUnavailable",
     "ServerUnfit",
     "SourceError",
+    "TuningError",
     "UnknownName",
     "UsageError",
 ]
@@ -210,6 +212,10 @@ class ServerUnfit(ServerError):
 
 class BudgetExceeded(ModelError):
     """As many tokens or as much money as allowed have been spent; nothing more is asked."""
+
+
+class TuningError(FewparseError):
+    """A tuning that cannot begin, go on or keep its result."""
 
 
 class IllFormedOutput(FewparseError):

@@ -1,14 +1,19 @@
 """What a caller may choose of a parse; whatever is left out, the domain decides."""
 
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from fewparse.domains.domain import Domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
+from fewparse.lm.adapter import Adapter, read_adapter
+from fewparse.lm.opening import EMBEDDED
 from fewparse.retrieve.arrange import ORDERS, Order
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.settings import Decoder, Settings
+
+NO_ADAPTER = "none"
 
 
 @dataclass(frozen=True)
@@ -27,41 +32,48 @@ class Options:
     vote: bool
     n_best: int
     search: Settings
+    adapter: Adapter | None
 
     @staticmethod
-    def settle(domain: Domain, **chosen: Any) -> "Options":
-        """The domain's own settings, overridden by what was chosen (None = not chosen)."""
+    def settle(domain: Domain, model: str = "", **chosen: Any) -> "Options":
+        """The domain's own settings, overridden by what was chosen (None = not chosen).
+
+        `model` is the name of the model that will be asked: the domain's adapter is for the embedded one.
+        """
         table = domain.table
         given = {name: value for name, value in chosen.items() if value is not None}
         target = given.get("target", table.target)
         if target not in TARGETS:
             raise UnknownName("target", target, TARGETS)
+        adapter = choose_adapter(domain, target, model, given.pop("adapter", None))
+        tuned = adapter.provenance if adapter else None
+        own = table.search_for(adapted=tuned is not None)
         search: dict[str, Any] = {
-            "decoder": table.search.decoder,
-            "width": table.search.width,
-            "temperature": table.search.temperature,
-            "limit": table.search.limit_for(target),
+            "decoder": own.decoder,
+            "width": own.width,
+            "temperature": own.temperature,
+            "limit": own.limit_for(target),
             # A sample that nothing can cut is whole: branches of it would only be more samples, at a high price.
             "free_branching": given.get("constrained", True) and not given.get("server_grammar"),
         }
         search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
         rest: dict[str, Any] = {
             "target": target,
-            "template": table.prompt.template_for(target),
-            "examples": table.prompt.examples,
+            "template": tuned.template if tuned else table.prompt.template_for(target),
+            "examples": 0 if tuned else table.prompt.examples,
             "order": table.prompt.order,
             "retriever": table.prompt.retriever,
             "fold": True,
             "constrained": True,
             "server_grammar": False,
-            "rerank": table.search.rerank,
-            "vote": table.search.vote,
+            "rerank": own.rerank,
+            "vote": own.vote,
             "n_best": search["width"],
         }
         for name in given:
             if name not in rest:
                 raise UnknownName("option", name, [*rest, *SEARCH_OPTIONS])
-        options = Options(**(rest | given), search=Settings(**search))
+        options = Options(**(rest | given), search=Settings(**search), adapter=adapter)
         options.check()
         if options.vote and table.executor is None:
             raise UsageError("a vote needs an executor, and the domain has none", "Leave --vote out.")
@@ -85,6 +97,24 @@ class Options:
             )
         if self.examples < 0 or self.n_best < 1:
             raise UsageError("the number of examples is at least 0, and that of candidates at least 1")
+
+
+def choose_adapter(domain: Domain, target: Target, model: str, asked: str | Path | None) -> Adapter | None:
+    """The adapter that was asked for, or the domain's own where the embedded model speaks its language."""
+    if asked == NO_ADAPTER:
+        return None
+    if asked is not None:
+        named = read_adapter(Path(asked).expanduser())
+        if named.provenance is not None and named.provenance.target != target:
+            raise UsageError(
+                f"{asked} was tuned to say {named.provenance.target}s, and {target}s are asked for",
+                f"Name the other target, --target {named.provenance.target}, or another adapter.",
+            )
+        return named
+    path = domain.adapter_path(target)
+    if model.partition(":")[0] != EMBEDDED or not domain.own_grammar or not path.exists():
+        return None
+    return read_adapter(path)
 
 
 SEARCH_OPTIONS: tuple[Decoder | str, ...] = tuple(

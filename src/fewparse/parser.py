@@ -16,7 +16,7 @@ from fewparse.domains.loading import load_domain
 from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, UsageError
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.model import LanguageModel
-from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.lm.opening import EMBEDDED, adapted, open_model
 from fewparse.lm.usage import Usage
 from fewparse.options import Options
 from fewparse.prompt import Pair, Prompt
@@ -36,13 +36,13 @@ class Parser:
 
     def __init__(self, domain: Domain, model: LanguageModel, options: Options) -> None:
         self.domain = domain.for_target(options.target)
-        self.model = model
+        self.model = adapted(model, options.adapter)
         self.options = options
         self._template = domain.template(options.template)
         self._settings = replace(options.search, stop=self._template.stop.encode())
-        if options.server_grammar and not model.takes_grammar:
+        if options.server_grammar and not self.model.takes_grammar:
             raise UsageError(f"{model.name} takes no grammar", "Leave --server-grammar out.")
-        self._turns = threading.Semaphore(model.concurrency)
+        self._turns = threading.Semaphore(self.model.concurrency)
 
     @classmethod
     def from_domain(
@@ -50,7 +50,7 @@ class Parser:
     ) -> "Parser":
         """A parser for a bundled domain's name or a domain folder; options as in `Options`."""
         domain = domain if isinstance(domain, Domain) else load_domain(domain)
-        settled = Options.settle(domain, **options)
+        settled = Options.settle(domain, model if isinstance(model, str) else model.name, **options)
         domain.check(settled.target, settled.template)
         return cls(domain, open_model(model) if isinstance(model, str) else model, settled)
 

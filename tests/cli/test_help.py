@@ -13,6 +13,7 @@ COMMANDS = [
         "parse",
         "eval",
         "check",
+        "tune",
         "execute",
         "new",
         "models",

@@ -9,6 +9,7 @@ import pytest
 from fewparse.domains.checking import Report, check_domain
 from fewparse.domains.loading import bundled_domains, load_domain
 from fewparse.vocabulary import BYTES, Vocabulary
+from lm.adapters import provenance, write_adapter
 
 SETTINGS = """
 name = "lamps"
@@ -193,3 +194,20 @@ def test_useless_rules_are_warned_of(make: Make) -> None:
 def test_a_domain_without_a_grammar_is_checked_as_far_as_it_goes(make: Make) -> None:
     folder = make(EXAMPLES[0], settings='name = "lamps"\n[constraint]\nkind = "trie"\n')
     assert findings(folder) == [("warning", "duplicate", "examples.jsonl:1, examples.jsonl:4")]
+
+
+def test_an_adapter_is_stale_once_the_examples_are_others(make: Make) -> None:
+    folder = make()
+    taught = load_domain(folder).data_sha256("program")
+    path = write_adapter(folder / "adapter-program.gguf", said=provenance(data_sha256=taught))
+    assert findings(folder) == []
+    make({"utterance": "please, lamp on", "program": "(on lamp)"})
+    (finding,) = report(folder).findings
+    assert (finding.level, finding.kind, finding.place) == ("warning", "adapter", path.name)
+    assert "--target program" in finding.message
+
+
+def test_an_adapter_that_cannot_be_read_is_an_error(make: Make) -> None:
+    folder = make()
+    (folder / "adapter-canonical.gguf").write_bytes(b"GGUF")
+    assert findings(folder) == [("error", "adapter", "adapter-canonical.gguf")]

@@ -12,8 +12,10 @@ from fewparse.errors import DomainError, ResultsError, UnknownName, UsageError
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import markdown, plain, rows
-from fewparse.evaluate.run import Outcome, evaluate, every_decoder, held_out, prompted
+from fewparse.evaluate.run import Outcome, evaluate, every_decoder, held_out, prompted, refuse_learned
+from fewparse.lm.adapter import Adapter
 from fewparse.lm.embedded import EmbeddedModel
+from lm.adapters import provenance
 from toy import ToyModel
 
 
@@ -114,6 +116,20 @@ def test_a_split_without_items_is_a_mistake_of_its_file(lamps: Domain) -> None:
     (lamps.data / "dev_100.jsonl").write_text("\n")
     with pytest.raises(DomainError, match=r"dev_100\.jsonl: there are no examples"):
         held_out(lamps, "dev_100")
+
+
+def test_a_tuned_model_is_not_judged_by_what_it_may_have_learned(lamps: Domain) -> None:
+    def adapter(learned: str) -> Adapter:
+        return Adapter(Path("adapter.gguf"), "", provenance(data_sha256=learned))
+
+    refuse_learned(lamps, "train", "program", adapter(lamps.data_sha256("program")))
+    refuse_learned(lamps, "test", "program", adapter("others"))
+    refuse_learned(lamps, "train", "program", None)
+    whole = replace(lamps, examples=(*lamps.examples, *lamps.spare_examples))
+    everything = adapter(whole.data_sha256("program"))
+    for domain, learned in ((whole, everything), (lamps, everything), (lamps, adapter("others"))):
+        with pytest.raises(UsageError, match="may have learned"):
+            refuse_learned(domain, "train", "program", learned)
 
 
 def test_a_run_that_was_stopped_is_carried_on(lamps: Domain, tmp_path: Path) -> None:

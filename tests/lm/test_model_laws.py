@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fewparse.lm.adapter import read_adapter
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.remote import RemoteModel
+from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Completion, LanguageModel, NextTokens, Prefix, Sampling
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from fewparse.vocabulary import Mask, Vocabulary
+from lm.adapters import write_adapter
 from lm.http.manners import HONEST, LLAMA_CPP
 from lm.http.toy_remote import toy_completions
 from toy import ToyModel
@@ -42,7 +45,18 @@ def toy_served_as_text() -> Iterator[CompletionsModel]:
         yield opened
 
 
-@pytest.fixture(params=["model", "transformers_model", "toy", "served_model", "toy_served", "toy_served_as_text"])
+@pytest.fixture(scope="module")
+def adapted_model(model: EmbeddedModel, tmp_path_factory: pytest.TempPathFactory) -> LocalModel:
+    """The embedded model under an adapter, beside the bare one."""
+    return model.adapted(read_adapter(write_adapter(tmp_path_factory.mktemp("adapter") / "some.gguf")))
+
+
+@pytest.fixture(
+    params=[
+        *("model", "adapted_model", "transformers_model", "toy"),
+        *("served_model", "toy_served", "toy_served_as_text"),
+    ]
+)
 def subject(request: pytest.FixtureRequest) -> LanguageModel:
     opened: LanguageModel = ToyModel() if request.param == "toy" else request.getfixturevalue(request.param)
     return opened

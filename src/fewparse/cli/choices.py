@@ -16,6 +16,13 @@ Data = Annotated[
     Path | None,
     typer.Option("--data", help="The data folder (default: $FEWPARSE_DATA or the user's data directory)."),
 ]
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        help="A GGUF adapter for the embedded model, or `none` (default: the domain's own, where it was tuned).",
+        metavar="PATH",
+    ),
+]
 Pool = Annotated[
     int | None, typer.Option(help="How many of the training examples are taught, from the first.", min=1)
 ]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -20,7 +20,7 @@ from fewparse.evaluate.metrics import Judge, count
 from fewparse.evaluate.reach import reachable
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, spent_by
-from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted
+from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted, refuse_learned
 from fewparse.lm.opening import EMBEDDED, open_model
 from fewparse.options import Options
 
@@ -59,6 +59,7 @@ def evaluation(
     target: choices.Target = None,
     rerank: choices.Rerank = None,
     vote: choices.Vote = None,
+    adapter: choices.Adapter = None,
     pool: choices.Pool = None,
     data: choices.Data = None,
     model: choices.Model = EMBEDDED,
@@ -80,7 +81,7 @@ def evaluation(
     A program that fails to execute or has no normal form is wrong.
     """
     loaded = load_domain(domain, data, pool, constraint, grammar, copy)
-    shared = {
+    shared: dict[str, Any] = {
         "examples": examples,
         "retriever": retriever,
         "order": order,
@@ -89,15 +90,22 @@ def evaluation(
         "rerank": rerank,
         "vote": vote,
         "limit": max_tokens,
+        "adapter": adapter,
         "seed": seed,
     }
-    own = {"decoder": decoder, "width": width, "temperature": temperature, "constrained": not unconstrained}
+    own: dict[str, Any] = {
+        "decoder": decoder,
+        "width": width,
+        "temperature": temperature,
+        "constrained": not unconstrained,
+    }
     own["server_grammar"] = server_grammar
-    options = Options.settle(loaded, **shared, **own)
+    options = Options.settle(loaded, model, **{**shared, **own})
     loaded.check(options.target, options.template)
     spoken = prepared(loaded, options.target)
     settings = {options.describe(): own} | (every_decoder() if compare else {})
     items = held_out(loaded, split)[:limit]
+    refuse_learned(loaded, split, options.target, options.adapter)
     reach = reachable(loaded, options, items)
     judged_by = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)

@@ -44,6 +44,7 @@ def parse(
     target: choices.Target = None,
     rerank: choices.Rerank = None,
     vote: choices.Vote = None,
+    adapter: choices.Adapter = None,
     pool: choices.Pool = None,
     data: choices.Data = None,
     model: choices.Model = EMBEDDED,
@@ -64,6 +65,7 @@ def parse(
     loaded = load_domain(domain, data, pool, constraint, grammar, copy)
     options = Options.settle(
         loaded,
+        model,
         n_best=n_best,
         decoder=decoder,
         width=width,
@@ -78,6 +80,7 @@ def parse(
         target=target,
         rerank=rerank,
         vote=vote,
+        adapter=adapter,
         seed=seed,
     )
     loaded.check(options.target, options.template)

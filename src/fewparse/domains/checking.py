@@ -11,12 +11,13 @@ from fewparse.constrain.cfg import spell
 from fewparse.constrain.copying import can_be_copied
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
-from fewparse.errors import ExecutionError, caret
-from fewparse.example import Example, Target
+from fewparse.errors import ExecutionError, ModelError, caret
+from fewparse.example import TARGETS, Example, Target
 from fewparse.grammar.chart import Refusal
 from fewparse.grammar.findings import Finding, Level, grammar_findings
 from fewparse.grammar.forest import ForestParser
 from fewparse.grammar.rules import Grammar, Text
+from fewparse.lm.adapter import read_adapter
 from fewparse.vocabulary import Vocabulary
 
 
@@ -76,6 +77,7 @@ class Check:
         findings += self._ambiguity()
         findings += self._repetitions()
         findings += self._unspeakable()
+        findings += self._adapters()
         order: list[Level] = ["error", "warning", "note"]
         findings.sort(key=lambda finding: order.index(finding.level))
         return Report(self._domain.name, dict(self._checked), tuple(findings))
@@ -197,6 +199,21 @@ class Check:
                 if spell(text.encode(), self._vocabulary) is None:
                     message = f"the model has no tokens for all bytes of {text!r}"
                     yield Finding("error", "vocabulary", message, placed.place)
+
+    def _adapters(self) -> Iterator[Finding]:
+        """Adapters that cannot be read, or have learned something else than what is taught now."""
+        for target in TARGETS:
+            path = self._domain.adapter_path(target)
+            if not path.exists() or not self._domain.own_grammar:
+                continue
+            try:
+                told = read_adapter(path).provenance
+            except ModelError as error:
+                yield Finding("error", "adapter", error.message, path.name)
+                continue
+            if told is not None and told.data_sha256 != self._domain.data_sha256(target):
+                message = f"it was tuned on other examples: fewparse tune {self._domain.name} --target {target}"
+                yield Finding("warning", "adapter", message, path.name)
 
 
 def literals(grammar: Grammar) -> list[str]:

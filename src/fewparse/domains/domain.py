@@ -1,5 +1,6 @@
 """A domain: what to parse into, with everything that its folder holds on demand."""
 
+import hashlib
 import importlib
 import importlib.util
 import json
@@ -72,6 +73,15 @@ class Domain:
     def spare_examples(self) -> tuple[Example, ...]:
         """Training examples beyond the pool: neither taught nor held out, to choose settings by."""
         return read_examples(self.data / EXAMPLES)[len(self.examples) + self.left_out :]
+
+    def adapter_path(self, target: Target) -> Path:
+        """Where the adapter for a target lies, if there is one: beside the examples that it was tuned on."""
+        return self.data / f"adapter-{target}.gguf"
+
+    def data_sha256(self, target: Target) -> str:
+        """What identifies all that a model can learn from the examples of the pool."""
+        taught = [(e.utterance, e.context, e.output(target)) for e in self.for_target(target).examples]
+        return hashlib.sha256(json.dumps(taught).encode()).hexdigest()
 
     @cached_property
     def language(self) -> Grammar | SynchronousGrammar:

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path, PurePath
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
@@ -110,6 +110,15 @@ class DomainTable(Table):
     prompt: PromptTable = PromptTable()
     constraint: ConstraintTable = ConstraintTable()
     search: SearchTable = SearchTable()
+    tuned: SearchTable | None = None
+
+    def search_for(self, adapted: bool) -> SearchTable:
+        """How to decode; under an adapter, [tuned] has the last word."""
+        if not adapted or self.tuned is None:
+            return self.search
+        return self.search.model_copy(
+            update={name: getattr(self.tuned, name) for name in self.tuned.model_fields_set}
+        )
 
 
 def read_domain_table(path: Path) -> DomainTable:
@@ -136,8 +145,9 @@ def owner_of(where: list[str]) -> type[Table]:
     owner: type[Table] = DomainTable
     for part in where[:-1]:
         annotation = owner.model_fields[part].annotation
-        if isinstance(annotation, type) and issubclass(annotation, Table):
-            owner = annotation
+        for kind in get_args(annotation) or (annotation,):
+            if isinstance(kind, type) and issubclass(kind, Table):
+                owner = kind
     return owner
 
 

@@ -24,7 +24,8 @@ from fewparse.errors import (
 from fewparse.evaluate.metrics import Judge
 from fewparse.evaluate.records import Record, Records
 from fewparse.evaluate.system import Prediction, Prompted, Reading, System
-from fewparse.example import Example
+from fewparse.example import Example, Target
+from fewparse.lm.adapter import Adapter
 from fewparse.lm.model import LanguageModel
 from fewparse.parser import Parser
 from fewparse.search.settings import MAX_WIDTH
@@ -69,7 +70,7 @@ def every_decoder() -> dict[str, dict[str, Any]]:
 
 def prompted(domain: Domain, model: LanguageModel, settings: Settings) -> list[System]:
     """A parser for each setting, with all its candidates; those of one prompt should stand together."""
-    reading = Reading(model)
+    reading = Reading()
     return [
         Prompted(name, Parser.from_domain(domain, model, **{"n_best": 2 * MAX_WIDTH, **chosen}), reading)
         for name, chosen in settings.items()
@@ -93,6 +94,18 @@ def held_out(domain: Domain, split: Split) -> tuple[Example, ...]:
     if not (items := read_examples(files[split])):
         raise DomainError("there are no examples", files[split])
     return items
+
+
+def refuse_learned(domain: Domain, split: Split, target: Target, adapter: Adapter | None) -> None:
+    """Training examples prove nothing about a model that was tuned on them."""
+    told = adapter.provenance if adapter else None
+    if split != TRAIN or told is None:
+        return
+    if not domain.spare_examples or told.data_sha256 != domain.data_sha256(target):
+        raise UsageError(
+            "the adapter may have learned the examples that it would be judged by",
+            "Evaluate the test set, or without it: --adapter none",
+        )
 
 
 def split_files(domain: Domain) -> dict[str, Path]:

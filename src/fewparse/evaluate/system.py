@@ -57,26 +57,29 @@ class Reading:
     reading it beforehand would only cost a request.
     """
 
-    model: LanguageModel
-    prompt: Prompt | None = None
+    last: tuple[str, Prompt] | None = None
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
 
-    def read(self, prompt: Prompt) -> None:
+    def read(self, model: LanguageModel, prompt: Prompt) -> None:
         """Have the prompt evaluated, unless it just was."""
-        if prompt == self.prompt:
+        if (model.name, prompt) == self.last:
             return
         usage = Usage()
         begin = time.perf_counter()
-        self.model.next_tokens(prompt, [()], 1, b"\n", usage)
-        self.prompt, self.seconds = prompt, time.perf_counter() - begin
+        model.next_tokens(prompt, [()], 1, b"\n", usage)
+        self.last, self.seconds = (model.name, prompt), time.perf_counter() - begin
         self.usage = replace(usage, requests=0, rounds=0)
+
+
+UNREAD = (".pyc", ".gguf", ".tuning", ".part")
+"""Files of a folder that say nothing of a prompt: an adapter in use is accounted for by itself."""
 
 
 def digests(place: Path) -> dict[str, str]:
     """What a file, or each file of a folder, says, in short."""
     found = sorted(place.rglob("*")) if place.is_dir() else [place]
-    files = (path for path in found if path.is_file() and path.suffix != ".pyc")
+    files = (path for path in found if path.is_file() and path.suffix not in UNREAD)
     return {str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
@@ -91,15 +94,17 @@ class Prompted:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The model, the options, and whatever the domain's files say."""
-        domain = self._parser.domain
+        domain, options = self._parser.domain, asdict(self._parser.options)
+        adapter = options.pop("adapter")
         said = domain.meanings if domain.table.constraint.kind == "trie" else ()
         return {
             "version": version("fewparse"),
             "model": self._parser.model.name,
-            "options": asdict(self._parser.options),
+            "options": options,
             "constraint": domain.table.constraint.model_dump(exclude_defaults=True),
             "taught": [asdict(example) for example in (*domain.examples, *said)],
             "files": digests(domain.folder),
+            **({} if adapter is None else {"adapter": adapter["sha256"]}),
             **({} if domain.own_grammar else {"grammar": digests(domain.grammar_path)}),
         }
 
@@ -111,7 +116,7 @@ class Prompted:
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """Read the prompt where that is of use, then parse."""
         if self._parser.model.local:
-            self._reading.read(self._parser.prompt(item.utterance, item.context, without)[1])
+            self._reading.read(self._parser.model, self._parser.prompt(item.utterance, item.context, without)[1])
         begin = time.perf_counter()
         parse = self._parser.parse(item.utterance, item.context, without=without)
         seconds = time.perf_counter() - begin

@@ -6,8 +6,6 @@ This is the only module that knows torch and transformers; it can be imported on
 import inspect
 import io
 import logging
-import mmap
-import struct
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
@@ -25,12 +23,13 @@ from transformers.cache_utils import DynamicLayer
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable
 from fewparse.lm.byte_tokenizer import ByteTokenizer
 from fewparse.lm.embedded import check_gguf
+from fewparse.lm.gguf import read_metadata
 from fewparse.lm.local import LONGEST_CONTEXT, usable_cores
 from fewparse.lm.paths import Logits
 
 SUFFIX = ".gguf"
-SPLITTER_KEY = b"tokenizer.ggml.pre"
-DIGIT_SPLITTERS = {b"codeshell", b"command-r", b"exaone", b"minerva-7b", b"refact", b"smollm", b"starcoder"}
+SPLITTER = "tokenizer.ggml.pre"
+DIGIT_SPLITTERS = {"codeshell", "command-r", "exaone", "minerva-7b", "refact", "smollm", "starcoder"}
 """What GGUF files call the tokenizers that take digits one by one, which transformers does not know."""
 
 
@@ -123,8 +122,8 @@ class Checkpoint:
         return torch.tensor(values, dtype=torch.long, device=self._model.device)
 
 
-def load(source: str) -> tuple[Any, Any]:
-    """The model, in single precision where there is no GPU, and its tokenizer."""
+def load(source: str, single_precision: bool = False) -> tuple[Any, Any]:
+    """The model, in single precision where that is asked for or there is no GPU, and its tokenizer."""
     where: dict[str, Any] = {"pretrained_model_name_or_path": source, "trust_remote_code": False}
     path = Path(source).expanduser()
     if source.endswith(SUFFIX):
@@ -137,7 +136,10 @@ def load(source: str) -> tuple[Any, Any]:
     config = AutoConfig.from_pretrained(**where)
     gpu = torch.cuda.is_available()
     model, report = AutoModelForCausalLM.from_pretrained(
-        **where, config=config, dtype="auto" if gpu else torch.float32, output_loading_info=True
+        **where,
+        config=config,
+        dtype="auto" if gpu and not single_precision else torch.float32,
+        output_loading_info=True,
     )
     if missing := sorted(report["missing_keys"]):
         raise CorruptModel(
@@ -150,20 +152,10 @@ def load(source: str) -> tuple[Any, Any]:
             f"the tokenizer of {source} is not one of the tokenizers library",
             "A folder with a tokenizer.json has one.",
         )
-    if source.endswith(SUFFIX) and splitter_name(path) in DIGIT_SPLITTERS:
+    if source.endswith(SUFFIX) and read_metadata(path).get(SPLITTER) in DIGIT_SPLITTERS:
         splitters = [Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
         tokenizer.backend_tokenizer.pre_tokenizer = Splitters(splitters)
     return (model.to("cuda") if gpu else model).eval(), tokenizer
-
-
-def splitter_name(file: Path) -> bytes:
-    """What a GGUF file says of how text is split before it is tokenized: a key, its type, a length and a name."""
-    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        at = content.find(SPLITTER_KEY) + len(SPLITTER_KEY)
-        if at < len(SPLITTER_KEY):
-            return b""
-        (length,) = struct.unpack_from("<Q", content, at + 4)
-        return content[at + 12 : at + 12 + length]
 
 
 def end_tokens(model: Any, tokenizer: Any) -> set[int]:

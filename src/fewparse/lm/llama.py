@@ -8,7 +8,6 @@ itself fills in are compared at start-up, so that a mismatch is a clear refusal 
 import ctypes
 import importlib.metadata
 import importlib.util
-import os
 import threading
 from collections.abc import Sequence
 from ctypes import POINTER, c_bool, c_char_p, c_float, c_int8, c_int32, c_size_t, c_uint32, c_void_p
@@ -136,6 +135,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "llama_vocab_get_add_bos": (c_bool, [c_void_p]),
     "llama_tokenize": (c_int32, [c_void_p, c_char_p, c_int32, POINTER(c_int32), c_int32, c_bool, c_bool]),
     "llama_token_to_piece": (c_int32, [c_void_p, c_int32, c_char_p, c_int32, c_int32, c_bool]),
+    "llama_adapter_lora_init": (c_void_p, [c_void_p, c_char_p]),
+    "llama_set_adapters_lora": (c_int32, [c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_float)]),
 }
 
 LogCallback = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
@@ -161,8 +162,6 @@ def library() -> ctypes.CDLL:
     )
     if not candidates:
         raise RuntimeMismatch(f"{RUNTIME} {VERSION} carries no shared object", "Reinstall it.")
-    # Waiting threads must soon sleep: beside one other busy process, spinning is a hundred times slower.
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     lib = ctypes.CDLL(str(candidates[0]))
     for name, (result, arguments) in SIGNATURES.items():
         try:
@@ -263,6 +262,25 @@ class Llama:
     def is_end(self, token: int) -> bool:
         """Whether the model ends its output with this token."""
         return bool(self._lib.llama_vocab_is_eog(self._vocab, token))
+
+    def load_adapter(self, path: Path) -> int:
+        """Read an adapter for this model; it stays in memory as long as the model does."""
+        handle: int | None = self._lib.llama_adapter_lora_init(self._model, str(path).encode())
+        if not handle:
+            raise CorruptModel(
+                f"{path} is no adapter for this model, or damaged",
+                "An adapter belongs to the model that it was trained with: tune another one for this model.",
+            )
+        return handle
+
+    def use_adapter(self, handle: int | None) -> None:
+        """Correct the weights by an adapter, or by none; what the cache holds is void from now on."""
+        handles = (c_void_p * 1)(handle)
+        status = self._lib.llama_set_adapters_lora(
+            self._context, handles, int(handle is not None), (c_float * 1)(1.0)
+        )
+        if status != 0:
+            raise ModelError(f"llama.cpp could not set an adapter (status {status})")
 
     def fork(self, source: int, target: int, length: int) -> None:
         """Let sequence `target` share the first `length` positions of `source`."""

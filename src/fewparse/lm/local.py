@@ -18,6 +18,10 @@ from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask, Vocabulary
 
+# Waiting threads must soon sleep: beside one other busy process, spinning is a hundred times slower. The libraries
+# that compute, llama.cpp and torch, read this when they are loaded, which is after this module.
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+
 LONGEST_CONTEXT = 8192
 """How many tokens of context are used of a model that can take more: memory for them is set aside."""
 
@@ -57,14 +61,24 @@ class LocalModel:
     continues = True
     takes_grammar = False
 
-    def __init__(self, name: str, vocabulary: Vocabulary, tokenizer: Tokenizer, evaluator: Evaluator) -> None:
+    def __init__(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        tokenizer: Tokenizer,
+        evaluator: Evaluator,
+        lock: "threading.Lock | None" = None,
+    ) -> None:
         self.name = name
         self.vocabulary = vocabulary
         self.context_length = evaluator.context_length
         self._tokenizer = tokenizer
         self.evaluator = evaluator
-        self._lock = threading.Lock()
+        self._lock = lock or threading.Lock()
         self.prompt_ids = lru_cache(maxsize=64)(self._read_prompt)
+
+    def close(self) -> None:
+        """Give back what it holds: a view of another model holds nothing of its own."""
 
     def tokenize(self, text: str) -> Prefix:
         """The tokens of a text as the model itself would write it."""

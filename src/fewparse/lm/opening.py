@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from fewparse.errors import UnknownName, UsageError
 from fewparse.lm import weights
+from fewparse.lm.adapter import Adapter
 from fewparse.lm.model import LanguageModel
 
 if TYPE_CHECKING:
@@ -45,3 +46,16 @@ def open_model(
 
         return open_remote(kind, rest, remote or Remote())
     raise UnknownName("model", name, KNOWN)
+
+
+def adapted(model: LanguageModel, adapter: Adapter | None) -> LanguageModel:
+    """The model under an adapter, where there is one."""
+    from fewparse.lm.embedded import EmbeddedModel
+
+    if adapter is None:
+        return model
+    if not isinstance(model, EmbeddedModel):
+        raise UsageError(
+            f"{model.name} takes no adapter", "Adapters are for `embedded` and gguf:PATH; leave --adapter out."
+        )
+    return model.adapted(adapter)

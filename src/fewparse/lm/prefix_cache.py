@@ -38,6 +38,18 @@ class PrefixCache:
         self._known: dict[Path, Known] = {}
         self._free = list(range(llama.n_seq_max - 1, PROMPT, -1))
         self._clock = 0
+        self._adapter: int | None = None
+
+    def use_adapter(self, handle: int | None) -> None:
+        """Go on with an adapter, or with none; what another one has computed is forgotten."""
+        if handle == self._adapter:
+            return
+        self._forget_tails()
+        self._known.clear()
+        self._llama.drop(PROMPT)
+        self._prompt = ()
+        self._llama.use_adapter(handle)
+        self._adapter = handle
 
     def after(self, prompt: Path, tails: Sequence[Path], usage: Usage) -> list[Logits]:
         """The logits after prompt + tail for each tail; all that is new is evaluated together."""

@@ -15,15 +15,23 @@ WORD = re.compile(r"[\w:.]*\w")
 Fold = Callable[[str], str]
 
 
+def words_of_kinds(grammar: Grammar, names: tuple[str, ...]) -> dict[str, list[str]]:
+    """The words that each of these rules can be, by the rule's name in lower case."""
+    return {
+        name.lower(): [
+            symbol.text
+            for inside in reachable_names(grammar.rules, name)
+            for production in grammar.rules[inside]
+            for symbol in production
+            if isinstance(symbol, Text) and symbol.text.isalpha() and len(symbol.text) > 1
+        ]
+        for name in names
+    }
+
+
 def word_kinds(grammar: Grammar, names: tuple[str, ...]) -> dict[str, str]:
     """The words that each of these rules can be, lower-cased, with the rule's name as their kind."""
-    kinds: dict[str, str] = {}
-    for name in names:
-        for inside in reachable_names(grammar.rules, name):
-            for production in grammar.rules[inside]:
-                literals = [s.text for s in production if isinstance(s, Text)]
-                kinds |= {text.lower(): name.lower() for text in literals if text.isalpha() and len(text) > 1}
-    return kinds
+    return {word.lower(): kind for kind, words in words_of_kinds(grammar, names).items() for word in words}
 
 
 def folding(kinds: Mapping[str, str]) -> Fold:

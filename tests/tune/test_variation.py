@@ -1,0 +1,68 @@
+"""Lessons with other names: the same in utterance and output, and only what the grammar admits."""
+
+import numpy as np
+
+from fewparse.domains.loading import load_domain
+from fewparse.example import Example
+from fewparse.tune.variation import Variation, variation
+
+KINDS = {"name": ["Elena", "Tom", "Iris"], "day": ["Monday", "Friday"]}
+
+
+def everything(example: Example) -> bool:
+    return True
+
+
+def vary(utterance: str, program: str, seed: int = 0) -> Example:
+    return Variation(KINDS, everything).vary(Example(utterance, program), np.random.default_rng(seed))
+
+
+def test_a_name_becomes_another_of_its_kind_in_utterance_and_output_alike() -> None:
+    varied = {vary("is Elena free", "(free Elena)", seed).program for seed in range(20)}
+    assert varied == {"(free Tom)", "(free Iris)"}
+    assert {vary("is Elena free", "(free Elena)", s).utterance for s in range(20)} == {
+        "is Tom free",
+        "is Iris free",
+    }
+
+
+def test_what_is_written_small_stays_small_where_all_of_it_is() -> None:
+    varied = vary("is elena free", "(free Elena)", 1)
+    assert varied.utterance in ("is tom free", "is iris free")
+    assert varied.program.lower() == varied.utterance.replace("is ", "(free ").replace(" free", ")")
+
+
+def test_two_names_stay_two() -> None:
+    for seed in range(20):
+        varied = vary("invite Elena and Tom on Monday", "(invite Elena Tom (on Monday))", seed)
+        names = varied.program.removeprefix("(invite ").split(" (")[0].split()
+        assert len(set(names)) == 2
+        assert varied.utterance == f"invite {names[0]} and {names[1]} on Friday"
+
+
+def test_a_name_that_only_one_side_has_is_left_alone() -> None:
+    same = Example("is Elena free", "(free somebody)")
+    assert Variation(KINDS, everything).vary(same, np.random.default_rng(0)) == same
+
+
+def test_what_the_grammar_does_not_admit_stays_as_it_was() -> None:
+    example = Example("is Elena free", "(free Elena)")
+    assert Variation(KINDS, lambda varied: False).vary(example, np.random.default_rng(0)) == example
+
+
+def test_varied_examples_of_the_calendar_mean_what_they_say() -> None:
+    domain = load_domain("calendar")
+    names = variation(domain)
+    assert names is not None
+    random = np.random.default_rng(3)
+    varied = [names.vary(example, random) for example in domain.examples]
+    changed = [new for new, old in zip(varied, domain.examples, strict=True) if new != old]
+    assert len(changed) > len(domain.examples) / 4
+    for example in changed[:60]:
+        assert example.canonical is not None
+        assert domain.program_of(example.canonical, "canonical") == example.program
+        domain.execute(example.program)
+
+
+def test_a_domain_that_names_no_kinds_is_not_varied() -> None:
+    assert variation(load_domain("starter")) is None
