@@ -116,8 +116,15 @@ def test_every_bundled_prompt_is_also_a_conversation_without_markup_or_lead(name
     assert prompt.lead == template.lead
 
 
+def test_the_prompt_of_a_tuned_model_is_the_utterance_alone() -> None:
+    prompt = bundled_template("tuned").render([], "where is\nit", "Which\none?")
+    assert prompt.text == "Which one?\nwhere is it\n=>"
+    assert prompt.messages == (Message("user", "Which one?\nwhere is it"),)
+    assert bundled_template("tuned").render([], "where is it").text == "where is it\n=>"
+
+
 def test_every_bundled_prompt_has_its_conversation_specified() -> None:
-    assert bundled_names() == ["canonical", "chatml", "chatml-context", "lisp"]
+    assert bundled_names() == ["canonical", "chatml", "chatml-context", "lisp", "tuned"]
 
 
 def test_a_conversation_tells_what_was_said_before_as_the_template_announces_it() -> None:
@@ -149,7 +156,8 @@ def test_a_conversation_begins_with_the_instruction_else_with_the_preamble_unles
 def test_users_cannot_forge_turns_of_a_conversation(utterance: str, output: str, context: str) -> None:
     for name in bundled_names():
         messages = bundled_template(name).render([Pair(utterance, output, context)], utterance, context).messages
-        assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+        roles = ["user", "assistant", "user"]
+        assert [message.role for message in messages] == (roles if name == "tuned" else ["system", *roles])
 
 
 @pytest.mark.parametrize("broken", ["two\nlines", "two\r\nlines", "two\rlines", "two\n\n\nlines"])

@@ -39,29 +39,29 @@ class Checkpoint:
     def __init__(self, source: str) -> None:
         torch.set_num_threads(usable_cores())
         with quiet(), refusals(source):
-            self._model, tokenizer = load(source)
-            self._picks_rows = "logits_to_keep" in inspect.signature(self._model.forward).parameters
+            self.network, tokenizer = load(source)
+            self._picks_rows = "logits_to_keep" in inspect.signature(self.network.forward).parameters
             size = self.evaluate_whole([(0,)], [0]).shape[-1]
         self._cache = DynamicCache()
-        most = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        most = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
         self.context_length: int = min(LONGEST_CONTEXT, most or LONGEST_CONTEXT)
         self.tokenizer = ByteTokenizer(
-            tokenizer.backend_tokenizer, size, tokenizer.bos_token_id, end_tokens(self._model, tokenizer)
+            tokenizer.backend_tokenizer, size, tokenizer.bos_token_id, end_tokens(self.network, tokenizer)
         )
 
     @property
     def sees_everything(self) -> bool:
         """Whether every layer attends to all tokens before: no sliding window, no recurrent state."""
-        return all(type(layer) is DynamicLayer for layer in DynamicCache(config=self._model.config).layers)
+        return all(type(layer) is DynamicLayer for layer in DynamicCache(config=self.network.config).layers)
 
     @property
     def precise(self) -> bool:
         """Whether it computes in single precision."""
-        return bool(self._model.dtype == torch.float32)
+        return bool(self.network.dtype == torch.float32)
 
     def close(self) -> None:
         """Give back the memory."""
-        self._model = self._cache = None
+        self.network = self._cache = None
 
     def evaluate(
         self,
@@ -73,9 +73,9 @@ class Checkpoint:
         """Append tokens, each seeing these cells (None: all before it); the logits after those wanted."""
         mask = None
         if seen is not None:
-            closed = torch.from_numpy(~seen).to(self._model.device)
-            mask = torch.zeros(closed.shape, dtype=self._model.dtype, device=self._model.device)
-            mask = mask.masked_fill(closed, torch.finfo(self._model.dtype).min)[None, None]
+            closed = torch.from_numpy(~seen).to(self.network.device)
+            mask = torch.zeros(closed.shape, dtype=self.network.dtype, device=self.network.device)
+            mask = mask.masked_fill(closed, torch.finfo(self.network.dtype).min)[None, None]
         logits = self._forward(
             wanted,
             input_ids=self._tensor([tokens]),
@@ -107,9 +107,9 @@ class Checkpoint:
         try:
             with torch.inference_mode():
                 if self._picks_rows:
-                    logits = self._model(**inputs, logits_to_keep=rows).logits
+                    logits = self.network(**inputs, logits_to_keep=rows).logits
                 else:
-                    logits = self._model(**inputs).logits[:, rows]
+                    logits = self.network(**inputs).logits[:, rows]
                 found: NDArray[np.float32] = logits.float().cpu().numpy()
         except RuntimeError as error:
             tokens = inputs["input_ids"].numel()
@@ -119,7 +119,7 @@ class Checkpoint:
         return found
 
     def _tensor(self, values: Any) -> Any:
-        return torch.tensor(values, dtype=torch.long, device=self._model.device)
+        return torch.tensor(values, dtype=torch.long, device=self.network.device)
 
 
 def load(source: str, single_precision: bool = False) -> tuple[Any, Any]:
