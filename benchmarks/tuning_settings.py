@@ -35,7 +35,7 @@ from measure import RESULTS, write
 JUDGED = 100
 WEIGHTS = (0.0, 0.4, 0.8, 1.6, 3.2)
 TUNED = bundled_template("tuned")
-OTHER = replace(TUNED, query=TUNED.query.replace("=>", "->"))
+OTHER = replace(TUNED, query=TUNED.query.replace("{utterance}", "{utterance} (the other way)"))
 """How the other target is asked for, where one adapter learns both."""
 MEMORY = 0.97
 

@@ -116,11 +116,13 @@ def test_every_bundled_prompt_is_also_a_conversation_without_markup_or_lead(name
     assert prompt.lead == template.lead
 
 
-def test_the_prompt_of_a_tuned_model_is_the_utterance_alone() -> None:
-    prompt = bundled_template("tuned").render([], "where is\nit", "Which\none?")
-    assert prompt.text == "Which one?\nwhere is it\n=>"
+def test_the_prompt_of_a_tuned_model_is_one_turn_with_the_utterance() -> None:
+    template = bundled_template("tuned")
+    prompt = template.render([], "where is\nit", "Which\none?")
+    assert prompt.text == "<|im_start|>user\nWhich one?\nwhere is it<|im_end|>\n<|im_start|>assistant\n"
     assert prompt.messages == (Message("user", "Which one?\nwhere is it"),)
-    assert bundled_template("tuned").render([], "where is it").text == "where is it\n=>"
+    alone = template.render([], "where is it").text
+    assert alone == "<|im_start|>user\nwhere is it<|im_end|>\n<|im_start|>assistant\n"
 
 
 def test_every_bundled_prompt_has_its_conversation_specified() -> None:

@@ -35,8 +35,8 @@ def test_it_answers_85_of_100_held_out_questions_right(model: EmbeddedModel) -> 
     assert right >= 0.85 * len(items)
 
 
-def test_its_prompt_is_the_utterance_alone(model: EmbeddedModel) -> None:
+def test_its_prompt_has_no_instruction_and_no_examples(model: EmbeddedModel) -> None:
     parse = Parser.from_domain(CALENDAR, model, adapter=ADAPTER.path).parse("when is my next meeting with Elena?")
-    assert parse.prompt.text == "when is my next meeting with Elena?\n=>"
+    assert [message.content for message in parse.prompt.messages] == ["when is my next meeting with Elena?"]
     assert parse.examples == ()
     assert parse.program == "(when (next (meetings (with me Elena))))"

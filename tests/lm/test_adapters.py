@@ -320,7 +320,7 @@ def test_a_domains_adapter_is_asked_as_it_was_tuned_and_needs_no_examples(
     path = write_adapter(folder / "adapter-program.gguf", said=provenance(model.sha256))
     parser = Parser.from_domain(folder, model, adapter=path, decoder="greedy")
     parse = parser.parse("turn on the lamp in the hall")
-    assert parse.prompt.text == "turn on the lamp in the hall\n=>"
+    assert [message.content for message in parse.prompt.messages] == ["turn on the lamp in the hall"]
     assert (parse.examples, parse.examples_dropped) == ((), 0)
     assert parse.model == f"{model.name} + adapter-program.gguf"
     assert parse.program is not None

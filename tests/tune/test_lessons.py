@@ -23,12 +23,13 @@ def test_a_lesson_is_the_prompt_of_a_parser_then_the_output_and_its_end(
     tiny: EmbeddedModel, switches: Domain
 ) -> None:
     made = lesson(tiny, switches.template("tuned"), ASKED, "program")
-    assert spelled(tiny, made.tokens) == "it is late\nlamp off in the hall\n=> (off lamp hall)\n"
+    text = "user\nit is late\nlamp off in the hall\nassistant\n(off lamp hall)\n"  # what marks turns has no text
+    assert spelled(tiny, made.tokens) == text
     parser = Parser.from_domain(switches, tiny, template="tuned", examples=0)
     assert made.tokens[: made.start] == tiny.prompt_ids(parser.parse(ASKED.utterance, ASKED.context).prompt)
 
 
-@pytest.mark.parametrize(("target", "said"), [("program", " (off lamp hall)\n"), ("canonical", " darkness\n")])
+@pytest.mark.parametrize(("target", "said"), [("program", "(off lamp hall)\n"), ("canonical", "darkness\n")])
 def test_only_the_output_and_its_end_are_to_be_learned(
     tiny: EmbeddedModel, switches: Domain, target: Target, said: str
 ) -> None:
@@ -38,7 +39,7 @@ def test_only_the_output_and_its_end_are_to_be_learned(
 
 def test_the_output_is_cut_into_tokens_as_a_parser_would_write_it(tiny: EmbeddedModel, switches: Domain) -> None:
     made = lesson(tiny, switches.template("tuned"), ASKED, "program")
-    assert made.tokens[made.start : -1] == tuple(token.id for token in tiny.tokenize(" (off lamp hall)"))
+    assert made.tokens[made.start : -1] == tuple(token.id for token in tiny.tokenize("(off lamp hall)"))
 
 
 def order(taught: Lessons, seed: int, epoch: int) -> list[Lesson]:
