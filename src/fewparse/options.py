@@ -107,7 +107,7 @@ def choose_adapter(domain: Domain, target: Target, model: str, asked: str | Path
         named = read_adapter(Path(asked).expanduser())
         if named.provenance is not None and named.provenance.target != target:
             raise UsageError(
-                f"{asked} was tuned to say {named.provenance.target}s, and {target}s are asked for",
+                f"{asked} was tuned for the target {named.provenance.target}, and {target} is asked for",
                 f"Name the other target, --target {named.provenance.target}, or another adapter.",
             )
         return named

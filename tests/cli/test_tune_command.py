@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.running import Ended, fewparse, started, without_model
-from fewparse.lm.adapter import file_sha256, read_adapter
+from fewparse.lm.adapter import read_adapter
+from fewparse.lm.gguf import file_sha256
 from tune.switches import EXAMPLES, make_switches
 
 QUICK = ("--rank", "2", "--rate", "0.02", "--epochs", "1", "--held-out", "0")

@@ -98,8 +98,8 @@ def evaluation(
         "width": width,
         "temperature": temperature,
         "constrained": not unconstrained,
+        "server_grammar": server_grammar,
     }
-    own["server_grammar"] = server_grammar
     options = Options.settle(loaded, model, **{**shared, **own})
     loaded.check(options.target, options.template)
     spoken = prepared(loaded, options.target)

@@ -1,13 +1,12 @@
 """An adapter: low-rank corrections of a model's weights, in a GGUF file that says where it comes from."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fewparse.errors import CorruptModel
-from fewparse.lm.gguf import read_metadata
+from fewparse.lm.gguf import file_sha256, read_metadata
 
 PROVENANCE = "fewparse.provenance"
 
@@ -61,9 +60,3 @@ def read_adapter(path: Path) -> Adapter:
             "It may be from another version of fewparse: tune the domain again.",
         ) from None
     return Adapter(path, file_sha256(path), provenance)
-
-
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a whole file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from fewparse.errors import CorruptModel, ModelError, ModelUnavailable
 from fewparse.lm import paths
-from fewparse.lm.adapter import Adapter, file_sha256
+from fewparse.lm.adapter import Adapter
+from fewparse.lm.gguf import MAGIC, file_sha256
 from fewparse.lm.llama import Llama
 from fewparse.lm.local import LONGEST_CONTEXT, LocalModel, usable_cores
 from fewparse.lm.prefix_cache import PrefixCache
@@ -90,8 +91,8 @@ def check_gguf(file: Path) -> None:
     """Refuse what is not a GGUF file before the native library sees it."""
     try:
         with file.open("rb") as opened:
-            magic = opened.read(4)
+            begin = opened.read(len(MAGIC))
     except OSError as error:
         raise ModelUnavailable(f"the model file {file} cannot be read: {error.strerror}") from None
-    if magic != b"GGUF":
+    if begin != MAGIC:
         raise CorruptModel(f"{file} is not a GGUF file", "For the bundled model: fewparse models pull --force")

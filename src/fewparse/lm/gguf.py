@@ -1,5 +1,6 @@
-"""What a GGUF file says of itself: its keys and values, read without its tensors."""
+"""What a GGUF file says of itself: its keys and values, read without its tensors; and what identifies it."""
 
+import hashlib
 import struct
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -74,3 +75,9 @@ def read_metadata(path: Path) -> dict[str, Any]:
             return Header(file, path).metadata()
     except OSError as error:
         raise ModelUnavailable(f"the file {path} cannot be read: {error.strerror}") from None
+
+
+def file_sha256(path: Path) -> str:
+    """What identifies a whole file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

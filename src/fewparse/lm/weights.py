@@ -21,6 +21,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from fewparse.errors import CorruptModel, ModelUnavailable
+from fewparse.lm.gguf import file_sha256
 
 SCRATCH = ".pull-"
 ABANDONED_SECONDS = 3600
@@ -98,8 +99,7 @@ def verify(weights: Weights = SMOLLM2) -> None:
     """Check the whole file against its SHA-256."""
     target = weights_path(weights)
     try:
-        with target.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = file_sha256(target)
     except OSError as error:
         raise ModelUnavailable(f"{target} cannot be read: {error.strerror}", "fewparse models pull") from None
     if found != weights.sha256:
