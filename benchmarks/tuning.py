@@ -1,7 +1,8 @@
-"""Tune the embedded model to domains, one after another, and evaluate each on its whole test set.
+"""Tune the embedded model to domains, one after another, then evaluate each on its whole test set.
 
-Run: python benchmarks/tuning.py [DOMAIN:TARGET ...]. All learn for the same number of epochs. What was tuned is
-not tuned again, what was evaluated not evaluated again; figures are written after every domain.
+Run: python benchmarks/tuning.py [tune] [DOMAIN:TARGET ...]. All learn for the same number of epochs. What was
+tuned is not tuned again, what was evaluated not evaluated again; figures are written after every domain. With
+`tune` nothing is evaluated.
 """
 
 import json
@@ -22,35 +23,53 @@ from measure import RESULTS, write
 
 EVERYTHING = [*(f"overnight/{world}:canonical" for world in WORLDS), "overnight/calendar:program"]
 EVERYTHING += ["smcalflow:canonical", "smcalflow:program"]
+TARGETS: dict[str, Target] = {"canonical": "canonical", "program": "program"}
 RECIPE = Recipe(held_out=0.0)
 SECONDS = RESULTS / "tuning-seconds.json"
 
 
 def main(chosen: list[str]) -> None:
     """One row a domain and target."""
+    tune_only = chosen[:1] == ["tune"]
+    works = [work.partition(":") for work in chosen[tune_only:] or EVERYTHING]
     model = open_model()
     assert isinstance(model, EmbeddedModel)
+    domains = [(load_domain(name), TARGETS[target]) for name, _, target in works]
+    for domain, target in domains:
+        tune(domain, target, model)
     rows: list[dict[str, object]] = []
-    for work in chosen:
-        name, _, target = work.partition(":")
-        domain = load_domain(name)
-        rows.append(figures(domain, "program" if target == "program" else "canonical", model))
+    for domain, target in domains[: 0 if tune_only else None]:
+        rows.append(figures(domain, target, model))
         write("tuning", rows)
+
+
+def tune(domain: Domain, target: Target, model: EmbeddedModel) -> None:
+    """Make the adapter if there is none, and keep how long it took."""
+    path = domain.adapter_path(target)
+    if path.exists():
+        return
+    begin = time.perf_counter()
+    Tuning(domain, target, model, RECIPE, path).run()
+    taken = {**seconds_taken(), work(domain, target): round(time.perf_counter() - begin)}
+    SECONDS.write_text(json.dumps(taken, indent=1) + "\n")
+
+
+def seconds_taken() -> dict[str, int]:
+    """How long each tuning took."""
+    return dict(json.loads(SECONDS.read_text())) if SECONDS.exists() else {}
+
+
+def work(domain: Domain, target: Target) -> str:
+    """The name of a row."""
+    return f"{domain.name}, {target}"
 
 
 def figures(domain: Domain, target: Target, model: EmbeddedModel) -> dict[str, object]:
     """What a tuned model gets right, and what its tuning took."""
     path = domain.adapter_path(target)
-    taken: dict[str, float] = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
-    work = f"{domain.name}, {target}"
-    if not path.exists():
-        begin = time.perf_counter()
-        Tuning(domain, target, model, RECIPE, path).run()
-        taken[work] = round(time.perf_counter() - begin)
-        SECONDS.write_text(json.dumps(taken, indent=1) + "\n")
     told = read_adapter(path).provenance
     assert told is not None
-    systems = prompted(domain, model, {work: {"target": target, "adapter": path}})
+    systems = prompted(domain, model, {work(domain, target): {"target": target, "adapter": path}})
     records = Records(RESULTS / "tuning-records.jsonl")
     (outcome,) = evaluate(domain, systems, domain.test_examples, "test", records)
     own = row(outcome, outcome)
@@ -59,7 +78,7 @@ def figures(domain: Domain, target: Target, model: EmbeddedModel) -> dict[str, o
         "target": target,
         "taught": told.examples,
         "epochs": told.epochs,
-        "tuning seconds": taken.get(work, ""),
+        "tuning seconds": seconds_taken().get(work(domain, target), ""),
         "items": own["items"],
         "model alone": own["model_alone"]["value"],
         "right answer": own["accuracy"]["value"],
@@ -74,4 +93,4 @@ def figures(domain: Domain, target: Target, model: EmbeddedModel) -> dict[str, o
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or EVERYTHING)
+    main(sys.argv[1:])

@@ -1,7 +1,8 @@
 """What makes a better pupil: one thing changed at a time, judged by training examples that are not taught.
 
 Run: python benchmarks/tuning_settings.py DOMAIN TARGET [CHANGE ...], for example `overnight/calendar canonical
-"epochs 12" "canonical pairs"`. Where all training examples are taught (calendar), 100 of them are held out.
+"epochs 12" "canonical pairs"`. Where all training examples are taught, a development set judges (smcalflow), or
+200 of them are held out (calendar).
 """
 
 import json
@@ -18,7 +19,9 @@ import numpy as np
 import torch
 
 from fewparse import Domain, Example, Parser, load_domain, open_model
+from fewparse.domains.examples import read_examples
 from fewparse.evaluate.metrics import Judge
+from fewparse.evaluate.run import split_files
 from fewparse.example import Target
 from fewparse.lm.adapter import Provenance
 from fewparse.lm.embedded import EmbeddedModel
@@ -32,8 +35,9 @@ from fewparse.tune.recipe import Recipe
 from fewparse.tune.variation import variation
 from measure import RESULTS, write
 
-JUDGED = 100
-WEIGHTS = (0.0, 0.4, 0.8, 1.6, 3.2)
+JUDGED = 200
+DEVELOPMENT = "dev_100"
+WEIGHTS = (0.0, 1.6, 3.2, 6.0, 12.0)
 TUNED = bundled_template("tuned")
 OTHER = replace(TUNED, query=TUNED.query.replace("{utterance}", "{utterance} (the other way)"))
 """How the other target is asked for, where one adapter learns both."""
@@ -147,10 +151,12 @@ def main(name: str, target: Target, chosen: Sequence[str]) -> None:
 
 
 def divided(domain: Domain) -> tuple[Domain, list[Example]]:
-    """The domain, and training examples that it does not teach."""
+    """The domain, and examples that it does not teach: to spare, for development, or held out."""
     if domain.spare_examples:
         order = np.random.default_rng(7).permutation(len(domain.spare_examples))
         return domain, [domain.spare_examples[i] for i in order[:JUDGED]]
+    if DEVELOPMENT in (files := split_files(domain)):
+        return domain, list(read_examples(files[DEVELOPMENT]))
     order = np.random.default_rng(5).permutation(len(domain.examples))
     taught = tuple(domain.examples[i] for i in sorted(order[JUDGED:]))
     return replace(domain, examples=taught), [domain.examples[i] for i in order[:JUDGED]]
