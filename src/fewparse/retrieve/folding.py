@@ -20,7 +20,7 @@ def words_of_kinds(grammar: Grammar, names: tuple[str, ...]) -> dict[str, list[s
     return {
         name.lower(): [
             symbol.text
-            for inside in reachable_names(grammar.rules, name)
+            for inside in sorted(reachable_names(grammar.rules, name))
             for production in grammar.rules[inside]
             for symbol in production
             if isinstance(symbol, Text) and symbol.text.isalpha() and len(symbol.text) > 1
