@@ -1,64 +1,29 @@
-"""More lessons from the same examples: names of one kind take each other's place in utterance and output."""
+"""How the examples of a domain can be varied, so that a model learns what stays the same."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from fewparse.constrain.cfg import ContextFree
 from fewparse.domains.domain import Domain
+from fewparse.domains.schema import GRAMMATICAL
 from fewparse.example import TARGETS, Example, Target
 from fewparse.retrieve.folding import words_of_kinds
+from fewparse.tune.names import Names
+from fewparse.tune.quotations import Quotations
 from fewparse.vocabulary import BYTES
 
-WORD = re.compile(r"[A-Za-z]+")
 
-
-class Variation:
-    """Examples with other names, where the grammar says which words are of one kind and admits the result."""
-
-    def __init__(self, kinds: Mapping[str, Sequence[str]], admits: Callable[[Example], bool]) -> None:
-        self._kinds = {word.lower(): words for words in kinds.values() for word in words}
-        self._admits = admits
+class Variation(Protocol):
+    """Makes examples of examples."""
 
     def vary(self, example: Example, random: np.random.Generator) -> Example:
-        """The example with other names, or itself where there are none, or none that fit."""
-        outputs = {word.lower() for word in WORD.findall(f"{example.program} {example.canonical}")}
-        names = sorted({word.lower() for word in WORD.findall(example.utterance)} & outputs & set(self._kinds))
-        others: dict[str, str] = {}
-        for name in names:
-            free = [
-                word
-                for word in self._kinds[name]
-                if word.lower() not in names and word not in others.values() and word.lower() not in outputs
-            ]
-            if free:
-                others[name] = free[random.integers(len(free))]
-        if not others:
-            return example
-        varied = Example(
-            replaced(example.utterance, others),
-            replaced(example.program, others),
-            example.canonical and replaced(example.canonical, others),
-            example.context,
-        )
-        return varied if self._admits(varied) else example
-
-
-def replaced(text: str, others: Mapping[str, str]) -> str:
-    """A text with other words; one that was written small stays small."""
-
-    def other(match: re.Match[str]) -> str:
-        word = match.group()
-        new = others.get(word.lower(), word)
-        return new.lower() if word.islower() and text.islower() else new
-
-    return WORD.sub(other, text)
+        """Another example that is as true, or the same one."""
 
 
 def variation(domain: Domain) -> Variation | None:
-    """How the examples of a domain can be varied; not at all where it names no kinds of words."""
-    if not domain.table.prompt.fold:
+    """By the kinds of words that the domain folds, else by what its programs quote; not without a grammar."""
+    if domain.table.constraint.kind not in GRAMMATICAL:
         return None
     targets: tuple[Target, ...] = TARGETS if domain.translator else ("program",)
     sides = {target: ContextFree(domain.side(target), BYTES, "", (), "") for target in targets}
@@ -67,4 +32,6 @@ def variation(domain: Domain) -> Variation | None:
         said = ((side, example.output(target).encode()) for target, side in sides.items())
         return all(side.accepts(text) for side, text in said if text)
 
-    return Variation(words_of_kinds(domain.grammar, domain.table.prompt.fold), admits)
+    if fold := domain.table.prompt.fold:
+        return Names(words_of_kinds(domain.grammar, fold), admits)
+    return Quotations(domain.examples, admits)
