@@ -54,6 +54,15 @@ def test_the_word_before_a_quotation_is_its_kind() -> None:
     )
 
 
+def test_a_quotation_within_another_stays_with_it() -> None:
+    said = Example("add lunch with Mia on Monday", '(add (Text "lunch with Mia") (Name "Mia") (Day "MONDAY"))')
+    quotations = Quotations([LUNCH, GYM, MIA, said], lambda varied: True)
+    varied = quotations.vary(said, np.random.default_rng(0))
+    assert varied == Example(
+        "add lunch with Mia on Friday", '(add (Text "lunch with Mia") (Name "Mia") (Day "FRIDAY"))'
+    )
+
+
 def test_what_the_grammar_does_not_admit_stays_as_it_was() -> None:
     assert vary(LUNCH, admitted=False) == LUNCH
 

@@ -28,20 +28,22 @@ class Quotations:
         """The example with other quotations, or itself where the utterance says none, or none that fit."""
         varied = example
         for kind, text in self._said(example):
-            others = [other for other in self._kinds[kind] if not whole(other).search(varied.utterance)]
+            others = [o for o in self._kinds.get(kind, ()) if not whole(o).search(varied.utterance)]
             if others:
                 varied = swapped(varied, kind, text, others[random.integers(len(others))])
         return varied if varied is not example and self._admits(varied) else example
 
     def _said(self, example: Example) -> list[tuple[str, str]]:
         """The quotations that all of an example says: a copy letter by letter, a name in letters of any size."""
+        pairs = list(dict.fromkeys(QUOTATION.findall(example.program)))
 
         def says(kind: str, text: str) -> bool:
             said = whole(text).findall(example.utterance)
             spoken = example.canonical is None or whole(text).search(example.canonical) is not None
-            return spoken and len(said) == 1 and (said == [text] or kind not in self._copied)
+            alone = not any(text != other and (text in other or other in text) for _, other in pairs)
+            return alone and spoken and len(said) == 1 and (said == [text] or kind not in self._copied)
 
-        return [pair for pair in dict.fromkeys(QUOTATION.findall(example.program)) if says(*pair)]
+        return [pair for pair in pairs if says(*pair)]
 
 
 def swapped(example: Example, kind: str, text: str, other: str) -> Example:
