@@ -1,8 +1,8 @@
 """Tune the embedded model to domains, one after another, then evaluate each on its whole test set.
 
 Run: python benchmarks/tuning.py [tune] [DOMAIN:TARGET ...]. All learn for the same number of epochs. What was
-tuned is not tuned again, what was evaluated not evaluated again; figures are written after every domain. With
-`tune` nothing is evaluated.
+tuned is not tuned again, what was evaluated not evaluated again; figures are written after every domain, beside
+those of others. With `tune` nothing is evaluated.
 """
 
 import json
@@ -37,10 +37,15 @@ def main(chosen: list[str]) -> None:
     domains = [(load_domain(name), TARGETS[target]) for name, _, target in works]
     for domain, target in domains:
         tune(domain, target, model)
-    rows: list[dict[str, object]] = []
     for domain, target in domains[: 0 if tune_only else None]:
-        rows.append(figures(domain, target, model))
-        write("tuning", rows)
+        write("tuning", [*others(domain, target), figures(domain, target, model)])
+
+
+def others(domain: Domain, target: Target) -> list[dict[str, object]]:
+    """The rows that were measured before, without the one of this domain and target."""
+    kept = RESULTS / "tuning.json"
+    rows: list[dict[str, object]] = json.loads(kept.read_text()) if kept.exists() else []
+    return [row for row in rows if (row["domain"], row["target"]) != (domain.name, target)]
 
 
 def tune(domain: Domain, target: Target, model: EmbeddedModel) -> None:
