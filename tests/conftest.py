@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from extras import need_torch
 from fewparse.data import overnight, smcalflow
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.http.opening import ADDRESSES, KEYS, Remote, open_remote
@@ -35,8 +36,7 @@ def model() -> Iterator[EmbeddedModel]:
 @pytest.fixture(scope="session")
 def transformers_model() -> Iterator[TransformersModel]:
     """The same weights, read and evaluated by transformers."""
-    for needed in ("torch", "transformers", "gguf", "accelerate"):
-        pytest.importorskip(needed, reason=f"{needed} is not installed: it belongs to the extra `transformers`")
+    need_torch()
     opened = TransformersModel(str(pull()))
     yield opened
     opened.close()

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from cli.running import Ended, fewparse, started, without_model
+from extras import need_torch
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.gguf import file_sha256
 from tune.switches import EXAMPLES, make_switches
+from tune.tiny_model import write_tiny_model
 
 QUICK = ("--rank", "2", "--rate", "0.02", "--epochs", "1", "--held-out", "0")
 ASKED = EXAMPLES[0].utterance
@@ -21,10 +23,7 @@ WITHOUT_TORCH = "raise ModuleNotFoundError(\"No module named 'torch'\", name='to
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a small random model."""
-    for needed in ("torch", "transformers", "gguf", "accelerate"):
-        pytest.importorskip(needed, reason=f"{needed} is not installed: it belongs to the extra `tune`")
-    from tune.tiny_model import write_tiny_model
-
+    need_torch()
     return write_tiny_model(tmp_path_factory.mktemp("models") / "tiny.gguf")
 
 
@@ -78,8 +77,6 @@ def test_parse_uses_the_adapter_that_it_is_told_of(tuned: Ended, tiny: Path, swi
 
 
 def test_an_adapter_for_other_weights_is_refused(tuned: Ended, tiny: Path, switches: Path, tmp_path: Path) -> None:
-    from tune.tiny_model import write_tiny_model
-
     other = write_tiny_model(tmp_path / "other.gguf", seed=2)
     adapter = switches / "adapter-program.gguf"
     ended = fewparse("parse", str(switches), ASKED, "--model", f"gguf:{other}", "--adapter", str(adapter))
@@ -125,8 +122,6 @@ def test_without_torch_the_extra_is_named(tmp_path: Path) -> None:
 
 
 def test_a_model_of_another_architecture_is_refused(tiny: Path, switches: Path, tmp_path: Path) -> None:
-    from tune.tiny_model import write_tiny_model
-
     other = write_tiny_model(tmp_path / "qwen.gguf", architecture="qwen2")
     ended = fewparse("tune", str(switches), "--model", f"gguf:{other}", *QUICK, "--out", str(tmp_path / "a.gguf"))
     assert (ended.code, ended.out) == (1, "")

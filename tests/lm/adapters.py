@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
-import pytest
 
 from fewparse.lm.adapter import PROVENANCE, Provenance
 
@@ -20,11 +20,6 @@ SHAPES = {  # rows, columns
     "ffn_down": (576, 1536),
 }
 RANK = 2
-
-
-def gguf_library() -> Any:
-    """The library that writes GGUF files; a test that needs it is skipped without."""
-    return pytest.importorskip("gguf", reason="gguf is not installed: it belongs to the extra `transformers`")
 
 
 def close(writer: Any) -> None:
@@ -56,7 +51,7 @@ def write_adapter(
 ) -> Path:
     """An adapter with random weights; of no strength it changes nothing, and one that is too wide fits nowhere."""
     random = np.random.default_rng(seed)
-    writer = gguf_library().GGUFWriter(str(path), "llama")
+    writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", float(RANK))

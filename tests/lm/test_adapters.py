@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+import gguf
 import pytest
 
 from fewparse.domains.loading import bundled_domains
@@ -21,7 +22,7 @@ from fewparse.lm.opening import adapted
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
 from fewparse.prompt import Part, Prompt
-from lm.adapters import BLOCKS, SHAPES, close, gguf_library, provenance, write_adapter
+from lm.adapters import BLOCKS, SHAPES, close, provenance, write_adapter
 from toy import ToyModel
 
 STOP = b"\n"
@@ -260,7 +261,7 @@ def test_a_model_is_no_adapter(model: EmbeddedModel) -> None:
 
 @pytest.mark.parametrize("kind", ["", "control_vector"])
 def test_another_kind_of_adapter_is_none(tmp_path: Path, kind: str) -> None:
-    writer = gguf_library().GGUFWriter(str(tmp_path / "other.gguf"), "llama")
+    writer = gguf.GGUFWriter(str(tmp_path / "other.gguf"), "llama")
     writer.add_type("adapter")
     writer.add_string("adapter.type", kind)
     close(writer)

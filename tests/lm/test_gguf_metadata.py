@@ -5,13 +5,14 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.errors import CorruptModel, ModelUnavailable
 from fewparse.lm.gguf import MOST_ENTRIES, read_metadata
-from lm.adapters import close, gguf_library
+from lm.adapters import close
 
 Typed = tuple[str, Any]
 MOST_MEMORY = 8 << 20
@@ -48,7 +49,6 @@ EVERYTHING: dict[str, Typed] = {
 
 
 def write(path: Path, said: dict[str, Typed]) -> Path:
-    gguf = gguf_library()
     writer = gguf.GGUFWriter(str(path), "llama")
     for key, (kind, value) in said.items():
         kind = gguf.GGUFValueType[kind]

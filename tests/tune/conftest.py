@@ -1,31 +1,39 @@
 """A small model that learns in seconds, and a small domain for it to learn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from extras import need_torch
 from fewparse.domains.domain import Domain
 from fewparse.lm.embedded import EmbeddedModel
+from fewparse.tune.lessons import Lessons
 from tune.switches import make_switches
+from tune.tiny_model import write_tiny_model
 
 if TYPE_CHECKING:
-    from fewparse.tune.lessons import Lessons
     from fewparse.tune.pupil import Pupil
 
+LEARNING = ("test_bookmark", "test_course", "test_pupil", "test_tuning")
 
-def pytest_pycollect_makemodule() -> None:
-    """Skip what cannot even be imported without the extra."""
-    for needed in ("torch", "transformers", "gguf", "accelerate"):
-        pytest.importorskip(needed, reason=f"{needed} is not installed: it belongs to the extra `tune`")
+
+class Learning(pytest.Module):
+    """Tests that cannot even be imported without the extra."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        need_torch()
+        return super().collect()
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    return Learning.from_parent(parent, path=module_path) if module_path.stem in LEARNING else None
 
 
 @pytest.fixture(scope="session")
 def tiny_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a small random model."""
-    from tune.tiny_model import write_tiny_model
-
     return write_tiny_model(tmp_path_factory.mktemp("models") / "tiny.gguf")
 
 
@@ -59,8 +67,6 @@ def switches(tmp_path_factory: pytest.TempPathFactory) -> Domain:
 
 
 @pytest.fixture(scope="session")
-def taught(tiny: EmbeddedModel, switches: Domain) -> "Lessons":
+def taught(tiny: EmbeddedModel, switches: Domain) -> Lessons:
     """The examples of that domain, as lessons for that model."""
-    from fewparse.tune.lessons import Lessons
-
     return Lessons(tiny, switches.template("tuned"), switches.examples, "program")

@@ -1,6 +1,6 @@
 """A small random language model as a GGUF file, which llama.cpp and transformers read alike.
 
-Its tokens are the first of the embedded model's. Only to be used where gguf is installed.
+Its tokens are the first of the embedded model's.
 """
 
 from collections.abc import Iterator
