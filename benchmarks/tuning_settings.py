@@ -211,7 +211,7 @@ def lessons(change: Change, domain: Domain, target: Target, model: EmbeddedModel
         kinds.append(Lessons(model, TUNED, list(said.values()), target))
     if change.both:
         other: Target = "program" if target == "canonical" else "canonical"
-        kinds.append(Lessons(model, OTHER, domain.for_target(other).examples, other))
+        kinds.append(Lessons(model, OTHER, domain.for_target(other).examples, other, names))
     return Mixed(kinds) if len(kinds) > 1 else kinds[0]
 
 
