@@ -23,6 +23,8 @@ from fewparse.domains.examples import read_examples
 from fewparse.evaluate.metrics import Judge
 from fewparse.evaluate.run import split_files
 from fewparse.example import Target
+from fewparse.grammar.sampling import render
+from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.lm.adapter import Provenance
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.prompt import bundled_template
@@ -42,7 +44,8 @@ TUNED = bundled_template("tuned")
 OTHER = replace(TUNED, query=TUNED.query.replace("{utterance}", "{utterance} (the other way)"))
 """How the other target is asked for, where one adapter learns both."""
 MEMORY = 0.97
-
+SAMPLED, SHALLOW = 100, 6
+"""So many random sentences of a grammar, and how deep: about as long as those of examples."""
 
 BASE = Recipe()
 
@@ -207,12 +210,21 @@ def lessons(change: Change, domain: Domain, target: Target, model: EmbeddedModel
         return ShortFirst(model, TUNED, domain.examples, target, names)
     kinds = [Lessons(model, TUNED, domain.examples, target, names)]
     if change.pairs:
-        said = {e.canonical: replace(e, utterance=e.canonical or "", context="") for e in domain.meanings}
-        kinds.append(Lessons(model, TUNED, list(said.values()), target))
+        kinds.append(Lessons(model, TUNED, spoken(domain), target))
     if change.both:
         other: Target = "program" if target == "canonical" else "canonical"
         kinds.append(Lessons(model, OTHER, domain.for_target(other).examples, other, names))
     return Mixed(kinds) if len(kinds) > 1 else kinds[0]
+
+
+def spoken(domain: Domain) -> list[Example]:
+    """Canonical utterances that stand for themselves: a sample of the grammar, or all of a closed language."""
+    if domain.table.constraint.synchronous:
+        assert isinstance(domain.language, SynchronousGrammar)
+        sampled = render(domain.language, SAMPLED, seed=0, depth=SHALLOW)
+        return [Example(pair.utterance, pair.program, pair.utterance) for pair in sampled]
+    said = {e.canonical: replace(e, utterance=e.canonical or "", context="") for e in domain.meanings}
+    return list(said.values())
 
 
 def provenance(domain: Domain, target: Target, model: EmbeddedModel) -> Provenance:
