@@ -6,6 +6,8 @@ from threading import Event, Lock, Thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
+NAP = 0.2
+"""How long to wait without a look at signals: an interrupt just before a wait without end would be lost in it."""
 
 
 def work_through(items: Sequence[Item], work: Callable[[Item], None], at_once: int, stopping: Event) -> None:
@@ -39,7 +41,8 @@ def work_through(items: Sequence[Item], work: Callable[[Item], None], at_once: i
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            while thread.is_alive():
+                thread.join(NAP)
     finally:
         stopping.set()
     if errors:
