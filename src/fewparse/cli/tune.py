@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fewparse.tune.tuning import Progress as Stand
 
 USUAL = Recipe()
+INSTALL = "pip install 'fewparse[tune]' (where there is no GPU, first: pip install torch==2.13.0)"
 
 
 def tune(
@@ -64,7 +65,7 @@ def tune(
     try:
         from fewparse.tune.tuning import Tuning
     except ImportError as error:
-        raise TuningError(f"tuning needs torch and more ({error})", "pip install 'fewparse[tune]'") from None
+        raise TuningError(f"tuning needs torch and more ({error})", INSTALL) from None
     from fewparse.lm.embedded import EmbeddedModel
 
     with download_progress() as progress:
