@@ -7,7 +7,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 NAP = 0.2
-"""How long to wait without a look at signals: an interrupt just before a wait without end would be lost in it."""
+"""The longest wait: an interrupt that one of them should not notice is noticed after it."""
 
 
 def work_through(items: Sequence[Item], work: Callable[[Item], None], at_once: int, stopping: Event) -> None:
