@@ -2,12 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-TEACHING := .venv/.teaching
+TUNE_READY := .venv/.tune
 # Any torch of the extra will do, on a GPU another one. Of this one the CPU has all it needs; the newest plain one brings
 # gigabytes of CUDA libraries.
 TORCH ?= torch==2.13.0
 
-.PHONY: setup demo test lint teaching bench adapter settings clean
+.PHONY: setup demo test lint install-tune bench adapter settings clean
 
 setup: $(READY)
 
@@ -30,19 +30,19 @@ test: lint
 	$(BIN)/python -m pytest
 
 # What `fewparse tune` and models of transformers need; without it, their tests are skipped.
-teaching: $(TEACHING)
+install-tune: $(TUNE_READY)
 
-$(TEACHING): $(READY)
+$(TUNE_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,transformers,tune]'
-	touch $(TEACHING)
+	touch $(TUNE_READY)
 
 bench: setup
 	$(BIN)/python benchmarks/constraints.py
 	$(BIN)/python benchmarks/decoders.py
 
 # The bundled domain's adapter, from its training examples alone.
-adapter: teaching
+adapter: install-tune
 	$(BIN)/fewparse tune calendar --epochs 5
 
 settings: setup

@@ -13,7 +13,7 @@ from measure import compare
 
 BASE: dict[str, object] = {
     "target": "program",
-    "template": "lisp",
+    "prompt": "lisp",
     "examples": 10,
     "retriever": "bm25",
     "order": "best-last",
@@ -29,7 +29,7 @@ CHANGES: list[dict[str, object]] = [
     {"decoder": "beam"},
     {"decoder": "beam", "width": 10},
     {"width": 10},
-    {"template": "chatml"},
+    {"prompt": "chatml"},
     {"examples": 5},
     {"examples": 16},
     {"retriever": "embedding"},

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from fewparse import load_domain
-from fewparse.domains.overnight.execute import denote
-from fewparse.domains.overnight.reading import read
-from fewparse.domains.overnight.world import WORLDS, World, load_world
+from fewparse.datasets.overnight.execute import denote
+from fewparse.datasets.overnight.reading import read
+from fewparse.datasets.overnight.world import WORLDS, World, load_world
 from measure import write
 
 P = ParamSpec("P")

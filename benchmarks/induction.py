@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import get_args
 
 from fewparse import load_domain
-from fewparse.domains.overnight.world import WORLDS
-from fewparse.grammar.compose import kind_of
-from fewparse.grammar.induce import Merge, coverage, induce
-from fewparse.grammar.sexpr import Atom, Node, read_program
+from fewparse.datasets.overnight.world import WORLDS
+from fewparse.grammar.induction.induce import Merge, coverage, induce
+from fewparse.grammar.induction.rule_writer import kind_of
+from fewparse.grammar.induction.sexpr import Atom, Node, read_program
 from measure import write
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

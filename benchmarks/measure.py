@@ -91,5 +91,5 @@ def describe(change: Setting) -> str:
 
 def located(setting: Setting) -> Setting:
     """The setting with the place of its prompt, where that is one of ours."""
-    path = PROMPTS / f"{setting['template']}.toml"
-    return {**setting, "template": str(path)} if path.exists() else setting
+    path = PROMPTS / f"{setting['prompt']}.toml"
+    return {**setting, "prompt": str(path)} if path.exists() else setting

@@ -4,7 +4,7 @@ Run: python benchmarks/overnight_baselines.py; the dataset must be there (fewpar
 """
 
 from fewparse import load_domain, open_model
-from fewparse.domains.overnight.world import WORLDS
+from fewparse.datasets.overnight.world import WORLDS
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.metrics import count
 from fewparse.evaluate.run import evaluate

@@ -23,7 +23,7 @@ BASE: dict[str, object] = {
 # Changes of the search come first: they share the prompt of the base, which is then read once for all.
 CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
     "canonical": (
-        {"template": "rewrite"},
+        {"prompt": "rewrite"},
         [
             {},
             {"rerank": 2.0},
@@ -33,10 +33,10 @@ CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
             {"decoder": "greedy"},
             {"decoder": "beam", "width": 5},
             {"decoder": "beam"},
-            {"template": "canonical"},
-            {"template": "chatml"},
-            {"template": "arrow"},
-            {"template": "question"},
+            {"prompt": "canonical"},
+            {"prompt": "chatml"},
+            {"prompt": "arrow"},
+            {"prompt": "question"},
             {"examples": 10},
             {"examples": 30},
             {"retriever": "bm25"},
@@ -45,8 +45,8 @@ CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
         ],
     ),
     "program": (
-        {"template": "lisp", "examples": 10},
-        [{}, {"rerank": 8.0}, {"decoder": "beam", "width": 5}, {"template": "chatml"}, {"examples": 5}],
+        {"prompt": "lisp", "examples": 10},
+        [{}, {"rerank": 8.0}, {"decoder": "beam", "width": 5}, {"prompt": "chatml"}, {"examples": 5}],
     ),
 }
 

@@ -15,13 +15,13 @@ import httpx2
 
 from fewparse import Example, Parser, load_domain
 from fewparse.evaluate.metrics import pair
-from fewparse.lm.http.opening import Remote, open_remote
+from fewparse.lm.http.load import RemoteSettings, open_remote
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import pull
-from lm.http.faulty_proxy import FaultyProxy
-from lm.http.llama_server import llama_cpp_server
 from measure import compare, figures, write
+from support.faulty_proxy import FaultyProxy
+from support.llama_server import llama_cpp_server
 
 SLOTS = 5
 ITEMS_AT_ONCE = 2
@@ -37,9 +37,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def remote(url: str, at_once: int) -> RemoteModel:
+def remote(url: str, max_concurrency: int) -> RemoteModel:
     """The model behind a server; nothing is answered from the cache."""
-    return open_remote("openai", "", Remote(base_url=url, at_once=at_once, cached=False))
+    return open_remote("openai", "", RemoteSettings(base_url=url, max_concurrency=max_concurrency, cached=False))
 
 
 def requests(items: Sequence[Example]) -> None:

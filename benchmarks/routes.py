@@ -17,15 +17,15 @@ from itertools import accumulate
 from typing import Any
 
 from fewparse import Example, LanguageModel, Parse, Parser, load_domain, open_model
-from fewparse.lm.http.opening import Remote
+from fewparse.lm.http.load import RemoteSettings
 from fewparse.lm.model import Prefix
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import pull
 from fewparse.prompt import Prompt
 from fewparse.search.events import RoundEnded
 from fewparse.search.hypothesis import normalised
-from lm.http.llama_server import llama_cpp_server
 from measure import RESULTS, write
+from support.llama_server import llama_cpp_server
 
 BEAM = {"decoder": "beam", "width": 5, "rerank": 0.0}
 ROUTES = ("embedded", "llama.cpp server", "transformers")
@@ -47,7 +47,7 @@ def route(name: str) -> Iterator[LanguageModel]:
     """The model, by one of the routes; one at a time."""
     if name == "llama.cpp server":
         with llama_cpp_server(pull(), slots=1) as url:
-            model = open_model("openai:", remote=Remote(base_url=url, at_once=1, cached=False))
+            model = open_model("openai:", remote=RemoteSettings(base_url=url, max_concurrency=1, cached=False))
             yield model
             model.close()
         return

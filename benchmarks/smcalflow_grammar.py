@@ -13,12 +13,12 @@ from pathlib import Path
 
 from fewparse import Domain, LanguageModel, load_domain, open_model
 from fewparse.constrain.state import Constraint
-from fewparse.data import smcalflow
-from fewparse.domains.loading import with_choices
-from fewparse.domains.smcalflow.lispress import normal_form
-from fewparse.evaluate.reach import gold_output
+from fewparse.datasets.smcalflow import dataset as smcalflow
+from fewparse.datasets.smcalflow.lispress import normal_form
+from fewparse.domains.load import with_choices
+from fewparse.evaluate.gold_coverage import gold_output
 from fewparse.example import Target
-from fewparse.grammar.translate import Translator
+from fewparse.grammar.translation.translator import Translator
 from measure import write
 from translation import DATA, open_lines, timed
 

@@ -11,23 +11,23 @@ from fewparse import load_domain
 from fewparse.example import Target
 from measure import compare_changes
 
-BASE: dict[str, object] = {"template": "chatml", "examples": 20, "decoder": "beam", "width": 5, "rerank": 0.0}
+BASE: dict[str, object] = {"prompt": "chatml", "examples": 20, "decoder": "beam", "width": 5, "rerank": 0.0}
 # Changes of the search come first: they share the prompt of the base, which is then read once for all.
 CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
     "canonical": (
-        {"limit": 60},
+        {"max_tokens": 60},
         [
             {},
             {"rerank": 2.0},
             {"rerank": 4.0},
-            {"template": "canonical", "rerank": 2.0},
-            {"template": "chatml-context", "rerank": 2.0},
+            {"prompt": "canonical", "rerank": 2.0},
+            {"prompt": "chatml-context", "rerank": 2.0},
             {"examples": 10, "rerank": 2.0},
         ],
     ),
     "program": (
-        {"examples": 10, "limit": 240},
-        [{}, {"rerank": 2.0}, {"template": "lisp"}, {"examples": 5}],
+        {"examples": 10, "max_tokens": 240},
+        [{}, {"rerank": 2.0}, {"prompt": "lisp"}, {"examples": 5}],
     ),
 }
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from lark import Lark
 
-from fewparse.grammar.export import to_lark
-from fewparse.grammar.loading import folder_sources
-from fewparse.grammar.scfg import read_scfg
+from fewparse.grammar.export.notations import to_lark
+from fewparse.grammar.readers.load import folder_sources
+from fewparse.grammar.readers.scfg import read_scfg
 from fewparse.grammar.synchronous import SynchronousGrammar
-from fewparse.grammar.translate import Translation, Translator
+from fewparse.grammar.translation.translator import Translation, Translator
 from measure import write
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "smcalflow"

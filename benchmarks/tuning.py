@@ -10,21 +10,21 @@ import sys
 import time
 
 from fewparse import Domain, load_domain, open_model
-from fewparse.domains.overnight.world import WORLDS
+from fewparse.datasets.overnight.world import WORLDS
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import row
 from fewparse.evaluate.run import evaluate, prompted
 from fewparse.example import Target
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.tune.recipe import Recipe
+from fewparse.tune.config import TuneConfig
 from fewparse.tune.tuning import Tuning
 from measure import RESULTS, write
 
 EVERYTHING = [*(f"overnight/{world}:canonical" for world in WORLDS), "overnight/calendar:program"]
 EVERYTHING += ["smcalflow:canonical", "smcalflow:program"]
 TARGETS: dict[str, Target] = {"canonical": "canonical", "program": "program"}
-RECIPE = Recipe(held_out=0.0)
+CONFIG = TuneConfig(held_out=0.0)
 SECONDS = RESULTS / "tuning-seconds.json"
 
 
@@ -54,7 +54,7 @@ def tune(domain: Domain, target: Target, model: EmbeddedModel) -> None:
     if path.exists():
         return
     begin = time.perf_counter()
-    Tuning(domain, target, model, RECIPE, path).run()
+    Tuning(domain, target, model, CONFIG, path).run()
     taken = {**seconds_taken(), work(domain, target): round(time.perf_counter() - begin)}
     SECONDS.write_text(json.dumps(taken, indent=1) + "\n")
 

@@ -31,7 +31,7 @@ def main(name: str, target: Target) -> None:
     give(in_torch.checkpoint.network, adapter)
     said = {
         "llama.cpp": predictions(domain, open_model(), target, {"adapter": adapter}),
-        "torch": predictions(domain, in_torch, target, {"template": "tuned", "examples": 0}),
+        "torch": predictions(domain, in_torch, target, {"prompt": "tuned", "examples": 0}),
     }
     pairs = list(zip(*said.values(), strict=True))
     different = [f"{one} / {other}" for one, other in pairs if one != other]

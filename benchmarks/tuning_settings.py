@@ -23,17 +23,17 @@ from fewparse.domains.examples import read_examples
 from fewparse.evaluate.metrics import Judge
 from fewparse.evaluate.run import split_files
 from fewparse.example import Target
-from fewparse.grammar.sampling import render
+from fewparse.grammar.analysis.sampling import render
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.lm.adapter import Provenance
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.prompt import bundled_template
 from fewparse.rerank import Alignment
-from fewparse.tune.adapter_file import write_adapter
-from fewparse.tune.course import Course
-from fewparse.tune.lessons import Lesson, Lessons
-from fewparse.tune.pupil import Pupil
-from fewparse.tune.recipe import Recipe
+from fewparse.tune.config import TuneConfig
+from fewparse.tune.dataset import Lesson, Lessons
+from fewparse.tune.gguf_writer import write_adapter
+from fewparse.tune.lora import Pupil
+from fewparse.tune.trainer import Course
 from fewparse.tune.variation import variation
 from measure import RESULTS, write
 
@@ -47,14 +47,14 @@ MEMORY = 0.97
 SAMPLED, SHALLOW = 100, 6
 """So many random sentences of a grammar, and how deep: about as long as those of examples."""
 
-BASE = Recipe()
+BASE = TuneConfig()
 
 
 @dataclass(frozen=True)
 class Change:
     """What is different from the base."""
 
-    recipe: Recipe = BASE
+    config: TuneConfig = BASE
     varied: bool = True
     pairs: bool = False
     both: bool = False
@@ -65,13 +65,13 @@ class Change:
 
 CHANGES = {
     "base": Change(),
-    "epochs 5": Change(Recipe(epochs=5)),
-    "epochs 12": Change(Recipe(epochs=12)),
-    "rate 0.0005": Change(Recipe(rate=5e-4)),
-    "rate 0.002": Change(Recipe(rate=2e-3)),
-    "rank 4": Change(Recipe(rank=4)),
-    "rank 16": Change(Recipe(rank=16)),
-    "batch 4": Change(Recipe(batch=4)),
+    "epochs 5": Change(TuneConfig(epochs=5)),
+    "epochs 12": Change(TuneConfig(epochs=12)),
+    "rate 0.0005": Change(TuneConfig(rate=5e-4)),
+    "rate 0.002": Change(TuneConfig(rate=2e-3)),
+    "rank 4": Change(TuneConfig(rank=4)),
+    "rank 16": Change(TuneConfig(rank=16)),
+    "batch 4": Change(TuneConfig(batch=4)),
     "not varied": Change(varied=False),
     "canonical pairs": Change(pairs=True),
     "both targets": Change(both=True),
@@ -170,8 +170,8 @@ def figures(
 ) -> dict[str, Any]:
     """Learn for all epochs, then parse what was not taught."""
     begin = time.perf_counter()
-    pupil = Pupil(model.path, change.recipe.rank, change.recipe.scale)
-    course = Course(pupil, lessons(change, domain, target, model), change.recipe.epochs, change.recipe)
+    pupil = Pupil(model.path, change.config.rank, change.config.scale)
+    course = Course(pupil, lessons(change, domain, target, model), change.config.epochs, change.config)
     average = Average(pupil) if change.average else None
     losses: list[float] = []
 
@@ -203,7 +203,7 @@ def lessons(change: Change, domain: Domain, target: Target, model: EmbeddedModel
     names = variation(domain) if change.varied else None
     if change.examples:
         parser = Parser.from_domain(
-            domain, model, target=target, adapter="none", template="tuned", examples=change.examples
+            domain, model, target=target, adapter="none", prompt="tuned", examples=change.examples
         )
         return Prompted(parser, model, domain.examples, target)
     if change.short_first:
@@ -232,15 +232,15 @@ def provenance(domain: Domain, target: Target, model: EmbeddedModel) -> Provenan
     return Provenance(
         domain=domain.name,
         target=target,
-        template="tuned",
+        prompt="tuned",
         base=model.name,
         base_sha256=model.sha256,
         data_sha256="",
         examples=len(domain.examples),
         epochs=0,
         held_out=0,
-        held_out_right=0,
-        recipe={},
+        held_out_correct=0,
+        config={},
         fewparse="",
     )
 
@@ -259,7 +259,7 @@ def parsed(
         (
             item,
             [
-                (candidate.text, candidate.score, judge.right(candidate.program, item.program))
+                (candidate.text, candidate.score, judge.is_correct(candidate.program, item.program))
                 for candidate in parser.parse(item.utterance, item.context).candidates
             ],
         )

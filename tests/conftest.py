@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from extras import need_torch
-from fewparse.data import overnight, smcalflow
+from fewparse.datasets.overnight import dataset as overnight
+from fewparse.datasets.smcalflow import dataset as smcalflow
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.http.opening import ADDRESSES, KEYS, Remote, open_remote
+from fewparse.lm.http.load import ADDRESSES, KEYS, RemoteSettings, open_remote
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.weights import pull
-from lm.http.llama_server import llama_cpp_server
+from support.data import OVERNIGHT, SMCALFLOW
+from support.extras import need_torch
+from support.llama_server import llama_cpp_server
 
 settings.register_profile(
     "fewparse",
@@ -65,7 +67,7 @@ def served_model(llama_server: str, tmp_path_factory: pytest.TempPathFactory) ->
         for name in (*ADDRESSES, *KEYS):
             patch.delenv(name, raising=False)
         patch.setenv("FEWPARSE_CACHE", str(tmp_path_factory.mktemp("served")))
-        opened = open_remote("openai", "", Remote(base_url=llama_server, top=1000))
+        opened = open_remote("openai", "", RemoteSettings(base_url=llama_server, top=1000))
     yield opened
     opened.close()
 
@@ -73,7 +75,7 @@ def served_model(llama_server: str, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def overnight_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with all of Overnight, imported from the copy beside the project."""
-    source = Path(__file__).parents[2] / "shared" / "data" / "overnight"
+    source = OVERNIGHT
     if not source.is_dir():
         pytest.skip("the Overnight dataset is not beside this project")
     folder = tmp_path_factory.mktemp("data")
@@ -84,7 +86,7 @@ def overnight_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def smcalflow_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with SMCalFlow, imported from the copy beside the project."""
-    source = Path(__file__).parents[2] / "shared" / "data" / "smcalflow"
+    source = SMCALFLOW
     if not source.is_dir():
         pytest.skip("the SMCalFlow dataset is not beside this project")
     folder = tmp_path_factory.mktemp("data")

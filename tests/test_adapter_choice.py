@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fewparse.domains.loading import bundled_domains, load_domain
+from fewparse.domains.load import bundled_domains, load_domain
 from fewparse.errors import CorruptModel, DomainError, ModelUnavailable, UsageError
 from fewparse.options import Options
-from lm.adapters import provenance, write_adapter
+from support.adapters import provenance, write_adapter
 
 TUNED = '\n[tuned]\ndecoder = "beam"\nwidth = 3\nrerank = 0.5\n'
 EMBEDDED = "embedded:smollm2-135m"
@@ -38,13 +38,13 @@ def say(folder: Path, more: str) -> None:
         settings.write(more)
 
 
-def settle(folder: Path, model: str = EMBEDDED, **chosen: Any) -> Options:
-    return Options.settle(load_domain(folder), model, **chosen)
+def resolve(folder: Path, model: str = EMBEDDED, **chosen: Any) -> Options:
+    return Options.resolve(load_domain(folder), model, **chosen)
 
 
 @pytest.mark.parametrize("model", ["embedded", EMBEDDED])
 def test_the_embedded_model_is_asked_under_the_domains_adapter(folder: Path, own: Path, model: str) -> None:
-    adapter = settle(folder, model).adapter
+    adapter = resolve(folder, model).adapter
     assert adapter is not None
     assert adapter.path == own
     assert adapter.provenance == provenance()
@@ -54,40 +54,40 @@ def test_the_embedded_model_is_asked_under_the_domains_adapter(folder: Path, own
     "model", ["", "openai:x", "openai-chat:embedded", "gguf:embedded.gguf", "hf:embedded", "embedded2", "toy"]
 )
 def test_other_models_are_asked_without_it(folder: Path, own: Path, model: str) -> None:
-    assert settle(folder, model) == settle(folder, adapter="none")
+    assert resolve(folder, model) == resolve(folder, adapter="none")
 
 
 def test_without_an_adapter_the_domains_own_settings_are_in_force(folder: Path) -> None:
-    options = settle(folder)
+    options = resolve(folder)
     assert options.adapter is None
-    assert (options.template, options.examples) == ("lisp", 8)
+    assert (options.prompt, options.examples) == ("lisp", 8)
 
 
 def test_whoever_wants_none_gets_none(folder: Path, own: Path) -> None:
-    options = settle(folder, adapter="none")
+    options = resolve(folder, adapter="none")
     assert options.adapter is None
-    assert (options.template, options.examples) == ("lisp", 8)
+    assert (options.prompt, options.examples) == ("lisp", 8)
 
 
 def test_an_adapter_for_another_target_is_not_taken(folder: Path, own: Path) -> None:
     own.rename(folder / "adapter-canonical.gguf")
-    assert settle(folder).adapter is None
-    assert settle(folder, target="canonical").adapter is not None
+    assert resolve(folder).adapter is None
+    assert resolve(folder, target="canonical").adapter is not None
 
 
 def test_an_adapter_lies_beside_the_examples_rather_than_the_settings(
     folder: Path, own: Path, tmp_path: Path
 ) -> None:
     elsewhere = replace(load_domain(folder), data=tmp_path)
-    assert Options.settle(elsewhere, EMBEDDED).adapter is None
+    assert Options.resolve(elsewhere, EMBEDDED).adapter is None
     own.rename(tmp_path / own.name)
-    assert Options.settle(elsewhere, EMBEDDED).adapter is not None
+    assert Options.resolve(elsewhere, EMBEDDED).adapter is not None
 
 
 def test_under_a_grammar_that_a_caller_put_in_place_the_adapter_is_out_of_place(folder: Path, own: Path) -> None:
     replaced = load_domain(folder, grammar=folder / "grammar.lark")
-    assert Options.settle(replaced, EMBEDDED).adapter is None
-    asked = Options.settle(replaced, EMBEDDED, adapter=own).adapter
+    assert Options.resolve(replaced, EMBEDDED).adapter is None
+    asked = Options.resolve(replaced, EMBEDDED, adapter=own).adapter
     assert asked is not None
     assert asked.path == own
 
@@ -96,59 +96,59 @@ def test_under_a_grammar_that_a_caller_put_in_place_the_adapter_is_out_of_place(
 def test_an_adapter_that_is_asked_for_is_taken_whatever_the_model_and_the_domain_have(
     folder: Path, own: Path, tmp_path: Path, as_given: Callable[[Path], str | Path]
 ) -> None:
-    other = tiny_adapter(tmp_path / "other.gguf", said=provenance(template="chatml"))
+    other = tiny_adapter(tmp_path / "other.gguf", said=provenance(prompt="chatml"))
     for model in (EMBEDDED, "gguf:some.gguf"):
-        options = settle(folder, model, adapter=as_given(other))
+        options = resolve(folder, model, adapter=as_given(other))
         assert options.adapter is not None
         assert options.adapter.path == other
-        assert (options.template, options.examples) == ("chatml", 0)
+        assert (options.prompt, options.examples) == ("chatml", 0)
 
 
 def test_a_path_may_begin_with_the_sign_for_home(folder: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("USERPROFILE", str(folder))
-    adapter = settle(folder, adapter=f"~/{own.name}").adapter
+    adapter = resolve(folder, adapter=f"~/{own.name}").adapter
     assert adapter is not None
     assert adapter.path == own
 
 
 def test_an_adapter_that_is_asked_for_and_not_there_is_told(folder: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"nowhere\.gguf cannot be read"):
-        settle(folder, adapter=folder / "nowhere.gguf")
+        resolve(folder, adapter=folder / "nowhere.gguf")
 
 
 def test_a_domains_adapter_that_is_damaged_is_told_rather_than_left_out(folder: Path, own: Path) -> None:
     own.write_bytes(own.read_bytes()[:100])
     with pytest.raises(CorruptModel, match="it ends too early") as caught:
-        settle(folder)
+        resolve(folder)
     assert str(own) in caught.value.message
-    assert settle(folder, adapter="none").adapter is None
+    assert resolve(folder, adapter="none").adapter is None
 
 
 def test_under_an_adapter_the_prompt_is_the_one_it_was_tuned_with(folder: Path, own: Path) -> None:
-    options, usual = settle(folder), settle(folder, adapter="none")
-    assert (options.template, options.examples) == ("tuned", 0)
-    assert replace(options, adapter=None, template="lisp", examples=8) == usual
+    options, usual = resolve(folder), resolve(folder, adapter="none")
+    assert (options.prompt, options.examples) == ("tuned", 0)
+    assert replace(options, adapter=None, prompt="lisp", examples=8) == usual
 
 
 def test_what_a_caller_chooses_comes_first_under_an_adapter_too(folder: Path, own: Path) -> None:
     say(folder, TUNED)
-    options = settle(folder, template="chatml", examples=2, width=7, rerank=0.0)
-    assert (options.template, options.examples, options.search.width, options.rerank) == ("chatml", 2, 7, 0.0)
+    options = resolve(folder, prompt="chatml", examples=2, width=7, rerank=0.0)
+    assert (options.prompt, options.examples, options.search.width, options.rerank) == ("chatml", 2, 7, 0.0)
     assert options.search.decoder == "beam"
     assert options.adapter is not None
 
 
 def test_somebody_elses_adapter_leaves_all_settings_as_the_domain_has_them(folder: Path, tmp_path: Path) -> None:
     say(folder, TUNED)
-    options = settle(folder, adapter=tiny_adapter(tmp_path / "theirs.gguf"))
+    options = resolve(folder, adapter=tiny_adapter(tmp_path / "theirs.gguf"))
     assert options.adapter is not None
-    assert replace(options, adapter=None) == settle(folder, adapter="none")
+    assert replace(options, adapter=None) == resolve(folder, adapter="none")
 
 
 def test_the_tuned_table_sets_the_search_under_an_adapter_only(folder: Path, own: Path) -> None:
     say(folder, TUNED)
-    options, usual = settle(folder), settle(folder, adapter="none")
+    options, usual = resolve(folder), resolve(folder, adapter="none")
     assert (options.search.decoder, options.search.width, options.rerank) == ("beam", 3, 0.5)
     assert (usual.search.decoder, usual.search.width, usual.rerank) == ("speculative", 5, 0.0)
     assert (options.n_best, usual.n_best) == (3, 5)
@@ -182,20 +182,20 @@ def test_an_unknown_key_of_the_tuned_table_comes_with_a_suggestion(folder: Path)
 
 def test_a_vote_under_an_adapter_needs_an_executor_as_ever(folder: Path, own: Path) -> None:
     say(folder, "\n[tuned]\nvote = true\n")
-    assert settle(folder).vote
+    assert resolve(folder).vote
     settings = folder / "domain.toml"
     settings.write_text(settings.read_text().replace("executor =", "# executor ="))
     with pytest.raises(UsageError, match="a vote needs an executor"):
-        settle(folder)
+        resolve(folder)
 
 
 def test_an_adapter_that_was_tuned_for_the_other_target_is_refused(folder: Path, own: Path) -> None:
     with pytest.raises(UsageError, match="tuned for the target program, and canonical is asked for"):
-        settle(folder, adapter=own, target="canonical")
+        resolve(folder, adapter=own, target="canonical")
 
 
 def test_what_the_table_for_tuned_models_leaves_out_is_as_for_others(folder: Path, own: Path) -> None:
     say(folder, '\n[tuned]\ndecoder = "greedy"\n')
-    tuned, prompted = settle(folder), settle(folder, adapter="none")
+    tuned, prompted = resolve(folder), resolve(folder, adapter="none")
     assert (tuned.search.decoder, tuned.rerank) == ("greedy", prompted.rerank)
     assert tuned.search.width == prompted.search.width

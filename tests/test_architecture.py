@@ -53,9 +53,9 @@ def at_import_time(node: ast.AST) -> Iterator[ast.AST]:
         ("search", {"grammar", "domains", "retrieve", "parser", "tune", "cli"}),
         ("retrieve", {"constrain", "search", "domains", "parser", "cli"}),
         ("domains", {"parser", "evaluate", "tune", "cli"}),
-        ("data", {"lm", "constrain", "search", "domains", "retrieve", "parser", "evaluate", "cli"}),
-        ("evaluate", {"constrain", "grammar", "data", "cli", "tune"}),
-        ("tune", {"search", "grammar", "data", "cli"}),
+        ("datasets", {"lm", "constrain", "search", "domains", "retrieve", "parser", "evaluate", "cli"}),
+        ("evaluate", {"constrain", "grammar", "datasets", "cli", "tune"}),
+        ("tune", {"search", "grammar", "datasets", "cli"}),
     ],
 )
 def test_a_room_does_not_know_these(room: str, strangers: set[str]) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import typer
 
-from cli.running import COMMAND
 from fewparse.cli.main import app
-from fewparse.grammar.scfg import read_scfg_text
-from fewparse.grammar.translate import Translator
+from fewparse.grammar.readers.scfg import read_scfg_text
+from fewparse.grammar.translation.translator import Translator
+from support.cli_runner import COMMAND
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

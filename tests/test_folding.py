@@ -5,8 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.domains.loading import load_domain
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.domains.load import load_domain
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.lm.usage import Usage
 from fewparse.retrieve.folding import Folded, folding, word_kinds
 

@@ -41,8 +41,8 @@ SETTINGS = """\
 name = "tiny"
 target = "{target}"
 executor = "executor.py:execute"
-[prompt]
-template = "{template}"
+prompt = "{prompt}"
+[retrieve]
 examples = 3
 retriever = "bm25"
 [constraint]
@@ -56,9 +56,9 @@ MakeDomain = Callable[..., Domain]
 
 @pytest.fixture
 def make_domain(tmp_path: Path) -> MakeDomain:
-    def make(target: str = "program", template: str = "lisp", kind: str = "grammar") -> Domain:
+    def make(target: str = "program", prompt: str = "lisp", kind: str = "grammar") -> Domain:
         lines = [json.dumps({"utterance": u, "program": p, "canonical": c}) for u, p, c in EXAMPLES]
-        (tmp_path / "domain.toml").write_text(SETTINGS.format(target=target, template=template, kind=kind))
+        (tmp_path / "domain.toml").write_text(SETTINGS.format(target=target, prompt=prompt, kind=kind))
         (tmp_path / "examples.jsonl").write_text("\n".join(lines))
         (tmp_path / "grammar.lark").write_text(GRAMMAR)
         (tmp_path / "executor.py").write_text(EXECUTOR)
@@ -132,13 +132,13 @@ def test_parses_at_once_are_those_one_after_the_other(parser: Parser) -> None:
     utterances = ["radio on", "is the fan off?"]
     alone = [parser.parse(u).candidates for u in utterances]
 
-    async def at_once() -> list[object]:
+    async def max_concurrency() -> list[object]:
         return [p.candidates for p in await asyncio.gather(*map(parser.aparse, utterances))]
 
     async def in_a_row() -> list[object]:
         return [p.candidates async for p in parser.aparse_many(utterances)]
 
-    assert asyncio.run(at_once()) == alone
+    assert asyncio.run(max_concurrency()) == alone
     assert asyncio.run(in_a_row()) == alone
 
 
@@ -174,7 +174,7 @@ def test_examples_that_do_not_fit_are_dropped_the_least_similar_first_and_counte
 def test_samples_that_nothing_can_cut_are_not_branched_unless_asked_for(
     chosen: dict[str, Any], branches: bool
 ) -> None:
-    assert Options.settle(load_domain("starter"), **chosen).search.free_branching is branches
+    assert Options.resolve(load_domain("starter"), **chosen).search.free_branching is branches
 
 
 def test_the_most_similar_example_stands_last_before_the_question(parser: Parser) -> None:
@@ -266,7 +266,7 @@ def test_no_more_candidates_than_asked_for_come_back(make_domain: MakeDomain, mo
         ({"widht": 3}, "Did you mean width?"),
         ({"decoder": "beems"}, "Did you mean beam?"),
         ({"target": "cannonical"}, "Did you mean canonical?"),
-        ({"template": "lips"}, "Did you mean lisp?"),
+        ({"prompt": "lips"}, "Did you mean lisp?"),
         ({"retriever": "bm26"}, "Did you mean bm25?"),
         ({"order": "best-frist"}, "Did you mean best-first"),
     ],

@@ -12,9 +12,9 @@ PATIENCE = 20
 
 
 @given(st.integers(0, 30), st.integers(1, 8))
-def test_every_item_is_worked_on_once(count: int, at_once: int) -> None:
+def test_every_item_is_worked_on_once(count: int, max_concurrency: int) -> None:
     done: list[int] = []
-    work_through(range(count), done.append, at_once, Event())
+    work_through(range(count), done.append, max_concurrency, Event())
     assert sorted(done) == list(range(count))
 
 

@@ -23,7 +23,7 @@ class Example:
     context: str = ""
 
     @property
-    def said(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str, str]:
         """What makes two examples the same, whether or not their canonical utterance has been made."""
         return self.utterance, self.program, self.context
 

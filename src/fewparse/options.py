@@ -8,7 +8,7 @@ from fewparse.domains.domain import Domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.lm.adapter import Adapter, read_adapter
-from fewparse.lm.opening import EMBEDDED
+from fewparse.lm.load import EMBEDDED
 from fewparse.retrieve.arrange import ORDERS, Order
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.settings import Decoder, Settings
@@ -21,7 +21,7 @@ class Options:
     """The settled choices of a parser."""
 
     target: Target
-    template: str
+    prompt: str
     examples: int
     order: Order
     retriever: str
@@ -35,7 +35,7 @@ class Options:
     adapter: Adapter | None
 
     @staticmethod
-    def settle(domain: Domain, model: str = "", **chosen: Any) -> "Options":
+    def resolve(domain: Domain, model: str = "", **chosen: Any) -> "Options":
         """The domain's own settings, overridden by what was chosen (None = not chosen).
 
         `model` is the name of the model that will be asked: the domain's adapter is for the embedded one.
@@ -52,17 +52,17 @@ class Options:
             "decoder": own.decoder,
             "width": own.width,
             "temperature": own.temperature,
-            "limit": own.limit_for(target),
+            "max_tokens": own.max_tokens[target],
             # A sample that nothing can cut is whole: branches of it would only be more samples, at a high price.
             "free_branching": given.get("constrained", True) and not given.get("server_grammar"),
         }
         search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
         rest: dict[str, Any] = {
             "target": target,
-            "template": tuned.template if tuned else table.prompt.template_for(target),
-            "examples": 0 if tuned else table.prompt.examples,
-            "order": table.prompt.order,
-            "retriever": table.prompt.retriever,
+            "prompt": tuned.prompt if tuned else table.prompt[target],
+            "examples": 0 if tuned else table.retrieve.examples,
+            "order": table.retrieve.order,
+            "retriever": table.retrieve.retriever,
             "fold": True,
             "constrained": True,
             "server_grammar": False,

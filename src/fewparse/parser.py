@@ -12,15 +12,15 @@ from typing import Any
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, UsageError
 from fewparse.example import Candidate, Example, Parse, check_utterance
+from fewparse.lm.load import EMBEDDED, adapted, open_model
 from fewparse.lm.model import LanguageModel
-from fewparse.lm.opening import EMBEDDED, adapted, open_model
 from fewparse.lm.usage import Usage
 from fewparse.options import Options
 from fewparse.prompt import Pair, Prompt
-from fewparse.rerank import Alignment
+from fewparse.rerank import Alignment, vote
 from fewparse.retrieve.arrange import arrange, fit
 from fewparse.retrieve.retriever import Retriever, open_retriever
 from fewparse.search.decode import decode
@@ -28,7 +28,6 @@ from fewparse.search.events import Event, Listener, ignore
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import Settings
 from fewparse.vocabulary import BYTES
-from fewparse.vote import vote
 
 
 class Parser:
@@ -38,11 +37,11 @@ class Parser:
         self.domain = domain.for_target(options.target)
         self.model = adapted(model, options.adapter)
         self.options = options
-        self._template = domain.template(options.template)
+        self._template = domain.template(options.prompt)
         self._settings = replace(options.search, stop=self._template.stop.encode())
-        if options.server_grammar and not self.model.takes_grammar:
+        if options.server_grammar and not self.model.supports_grammar:
             raise UsageError(f"{model.name} takes no grammar", "Leave --server-grammar out.")
-        self._turns = threading.Semaphore(self.model.concurrency)
+        self._turns = threading.Semaphore(self.model.max_concurrency)
 
     @classmethod
     def from_domain(
@@ -50,8 +49,8 @@ class Parser:
     ) -> "Parser":
         """A parser for a bundled domain's name or a domain folder; options as in `Options`."""
         domain = domain if isinstance(domain, Domain) else load_domain(domain)
-        settled = Options.settle(domain, model if isinstance(model, str) else model.name, **options)
-        domain.check(settled.target, settled.template)
+        settled = Options.resolve(domain, model if isinstance(model, str) else model.name, **options)
+        domain.check(settled.target, settled.prompt)
         return cls(domain, open_model(model) if isinstance(model, str) else model, settled)
 
     def parse(
@@ -67,8 +66,8 @@ class Parser:
             found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit))
         candidates = self._candidates(utterance, found, constraint, without)[: self.options.n_best]
         best = candidates[0] if candidates else None
-        hidden = {example.said for example in without}
-        available = sum(example.said not in hidden for example in self.domain.examples)
+        hidden = {example.key for example in without}
+        available = sum(example.key not in hidden for example in self.domain.examples)
         answer, answer_error = self._answer(best.program if best else None)
         return Parse(
             utterance=utterance,
@@ -77,7 +76,7 @@ class Parser:
             program=best.program if best else None,
             answer=answer,
             answer_error=answer_error,
-            failure=None if best else f"nothing was finished within {self._settings.limit} tokens",
+            failure=None if best else f"nothing was finished within {self._settings.max_tokens} tokens",
             candidates=candidates,
             examples=examples,
             examples_dropped=min(self.options.examples, available) - len(examples),
@@ -89,10 +88,10 @@ class Parser:
 
     def parse_many(self, utterances: Iterable[str]) -> Iterator[Parse]:
         """Parses in the order of the utterances, as many at once as the model serves to advantage."""
-        if self.model.concurrency == 1:
+        if self.model.max_concurrency == 1:
             yield from map(self.parse, utterances)
             return
-        with ThreadPoolExecutor(self.model.concurrency) as pool:
+        with ThreadPoolExecutor(self.model.max_concurrency) as pool:
             yield from pool.map(self.parse, utterances)
 
     async def aparse(self, utterance: str, context: str = "") -> Parse:
@@ -111,9 +110,9 @@ class Parser:
         pool = self.domain.examples
         wanted = self.options.examples
         ranked = self._retriever.rank(utterance, usage or Usage()) if wanted else []
-        hidden = {example.said for example in without}
-        best_first = [pool[i] for i in ranked if pool[i].said not in hidden][:wanted]
-        room = self.model.context_length - self._settings.limit
+        hidden = {example.key for example in without}
+        best_first = [pool[i] for i in ranked if pool[i].key not in hidden][:wanted]
+        room = self.model.context_length - self._settings.max_tokens
 
         def render(examples: Sequence[Example]) -> Prompt:
             ordered = arrange(examples, self.options.order, self._settings.seed)
@@ -123,7 +122,7 @@ class Parser:
         used = fit(best_first, lambda examples: self.model.prompt_length(render(examples)) <= room)
         prompt = render(used)
         if (length := self.model.prompt_length(prompt)) > room:
-            raise ContextOverflow(length + self._settings.limit, self.model.context_length)
+            raise ContextOverflow(length + self._settings.max_tokens, self.model.context_length)
         return tuple(used), prompt
 
     @cached_property
@@ -183,8 +182,8 @@ class Parser:
         return self._aligned(())
 
     def _aligned(self, without: Sequence[Example]) -> Alignment:
-        hidden = {example.said for example in without}
-        taught = (example for example in self.domain.examples if example.said not in hidden)
+        hidden = {example.key for example in without}
+        taught = (example for example in self.domain.examples if example.key not in hidden)
         return Alignment((example.utterance, example.output(self.options.target)) for example in taught)
 
     def _answer(self, program: str | None) -> tuple[Any, str | None]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fewparse.errors import DomainError, UnknownName
-from fewparse.toml_file import parse_toml
+from fewparse.files import parse_toml
 
 FIELDS = re.compile(r"\{(utterance|output|context)\}")
 MENTIONED = {"preamble": (), "example": ("utterance", "output"), "query": ("utterance",), "context": ("context",)}

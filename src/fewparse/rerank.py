@@ -9,7 +9,11 @@ unexplained loses.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fewparse.errors import ExecutionError
+from fewparse.example import Candidate, answer_text
 
 UTTERANCE_WORD = re.compile(r"\w+(?:[:.]\w+)*|'\w+")
 OUTPUT_WORD = re.compile(r"\w+(?:[-:.]\w+)*")
@@ -70,3 +74,29 @@ def utterance_words(text: str) -> list[str]:
 def output_words(text: str) -> list[str]:
     """The words and numbers of an output, lower-cased, and the empty word that explains filler."""
     return [*(word.lower() for word in OUTPUT_WORD.findall(text)), NOTHING]
+
+
+def vote(candidates: Iterable[Candidate], execute: Callable[[str], Any]) -> tuple[Candidate, ...]:
+    """The candidates, answer by answer: the weightiest answer first, and for one answer the best score."""
+    by_answer: dict[str, list[Candidate]] = defaultdict(list)
+    failing: list[Candidate] = []
+    for candidate in sorted(candidates, key=lambda c: -c.score):
+        answer = answer_of(candidate.program, execute)
+        (failing if answer is None else by_answer[answer]).append(candidate)
+    groups = sorted(by_answer.values(), key=weight, reverse=True)
+    return tuple(candidate for group in [*groups, failing] for candidate in group)
+
+
+def answer_of(program: str | None, execute: Callable[[str], Any]) -> str | None:
+    """What a program answers, as text; None where it fails."""
+    if program is None:
+        return None
+    try:
+        return answer_text(execute(program))
+    except ExecutionError:
+        return None
+
+
+def weight(group: list[Candidate]) -> float:
+    """The belief in an answer: the sum of what its candidates' scores stand for."""
+    return sum(math.exp(candidate.score) for candidate in group)

@@ -10,14 +10,16 @@ NAP = 0.2
 """The longest wait: an interrupt that one of them should not notice is noticed after it."""
 
 
-def work_through(items: Sequence[Item], work: Callable[[Item], None], at_once: int, stopping: Event) -> None:
+def work_through(
+    items: Sequence[Item], work: Callable[[Item], None], max_concurrency: int, stopping: Event
+) -> None:
     """Do the work on all items, so many at once, each begun in its turn.
 
     After an error none is begun, those begun are finished, and then the first error is raised; `stopping` is set
     at once, for work that has a place to end early. An interrupt waits for nothing: the threads are daemons, so
     that a request under way does not hold up the end of the process either.
     """
-    if at_once == 1:
+    if max_concurrency == 1:
         for item in items:
             work(item)
         return
@@ -36,7 +38,7 @@ def work_through(items: Sequence[Item], work: Callable[[Item], None], at_once: i
                 errors.append(error)
                 stopping.set()
 
-    threads = [Thread(target=take_turns, daemon=True) for _ in range(min(at_once, len(items)))]
+    threads = [Thread(target=take_turns, daemon=True) for _ in range(min(max_concurrency, len(items)))]
     try:
         for thread in threads:
             thread.start()

@@ -9,7 +9,7 @@ EXAMPLES = [
     {"utterance": "is the lamp on", "program": "maybe", "canonical": "it may be"},
     {"utterance": "is the radio on", "program": "maybe", "canonical": "it may be"},
 ]
-SETTINGS = '[prompt]\nexamples = 2\nretriever = "all"\n[search]\nwidth = 3\n'
+SETTINGS = '[retrieve]\nexamples = 2\nretriever = "all"\n[search]\nwidth = 3\n'
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import HALL, Ended, fewparse, without_model
-from fewparse.domains.loading import bundled_domains
+from fewparse.domains.load import bundled_domains
 from fewparse.lm.weights import weights_path
+from support.cli_runner import HALL, Ended, fewparse, without_model
 
 TO_PARSE = ["parse", "starter", HALL]
 MISUSES: dict[str, tuple[list[str | bytes], str, str]] = {

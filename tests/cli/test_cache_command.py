@@ -6,14 +6,14 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cli.running import Ended, fewparse
-from fewparse.lm.cache import LIMIT, AnswerCache
+from fewparse.lm.cache import LIMIT, ResponseCache
+from support.cli_runner import Ended, fewparse
 
 
 def kept(folder: Path, answers: int) -> Path:
     """A cache in a folder with so many answers of a thousand bytes each."""
     path = folder / "answers.sqlite"
-    with closing(AnswerCache(path)) as cache:
+    with closing(ResponseCache(path)) as cache:
         for i in range(answers):
             cache.keep(str(i), "x" * 998)
     return path

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from cli.running import Ended, fewparse
-from data.serving import DOMAINS, Misbehaviour, needs_real_data, original_form, original_name, serving
-from data.serving import real_original as original
-from data.smcalflow_files import Said, turn_form
-from fewparse.data.published import read_sources
+from fewparse.datasets.published import read_sources
 from fewparse.example import Example
+from support.cli_runner import Ended, fewparse
+from support.file_server import DOMAINS, Misbehaviour, needs_real_data, original_form, original_name, serving
+from support.file_server import real_original as original
+from support.smcalflow_files import Said, turn_form
 
 LOOPBACK = {"no_proxy": "*"}
 NO_SMCALFLOW = "smcalflow is not there. Get it: fewparse data get smcalflow\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import fewparse
-from evaluate.lamps import make_lamps
+from support.cli_runner import fewparse
+from support.lamp_domain import make_lamps
 
 
 @pytest.fixture

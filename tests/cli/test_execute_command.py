@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import Ended, fewparse, without_model
-from fewparse.domains.loading import bundled_domains
+from fewparse.domains.load import bundled_domains
+from support.cli_runner import Ended, fewparse, without_model
 
 ASK, NOTE = "(ask (radio kitchen))", '(note "x")'
 

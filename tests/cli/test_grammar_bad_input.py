@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import QUICK, fewparse
+from support.cli_runner import QUICK, fewparse
 
 RIGHT = "start -> /[a-z]/ start\nstart -> /[a-z]/\n"
 LEFT = "start -> start /[a-z]/\nstart -> /[a-z]/\n"

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from lark import Lark
 
-from cli.running import Ended, fewparse
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.domains.scaffold import make_domain
+from support.cli_runner import Ended, fewparse
 
 PROGRAM = "(list (meetings (with me Maria) (on next-week)))"
 CANONICAL = "list my meetings with Maria next week"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import fewparse
 from fewparse.cli.grammar import make_translator
 from fewparse.cli.grammar_source import choose
-from fewparse.domains import loading
+from fewparse.domains import load as loading
 from fewparse.errors import DataUnavailable
+from support.cli_runner import fewparse
 
 GRAMMAR = """
 start -> "play the " device , "(on " device ")"

@@ -4,9 +4,9 @@ import pytest
 import typer.main
 
 import fewparse as package
-from cli.running import Ended, fewparse
 from fewparse.cli.main import app
 from fewparse.search.settings import DECODERS
+from support.cli_runner import Ended, fewparse
 
 COMMANDS = [
     *(

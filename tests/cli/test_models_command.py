@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cli.running import HALL, Ended, fewparse, without_model
 from fewparse.lm.weights import SMOLLM2, weights_path
+from support.cli_runner import HALL, Ended, fewparse, without_model
 
 
 def test_path_tells_where_the_model_is_or_will_be(tmp_path: Path) -> None:

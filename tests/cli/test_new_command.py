@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import QUICK, Ended, fewparse
+from support.cli_runner import QUICK, Ended, fewparse
 
 KITCHEN = "turn on the lamp in the kitchen"
 

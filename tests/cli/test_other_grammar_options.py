@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import HALL, Ended, fewparse, without_model
 from fewparse.domains.scaffold import make_domain
+from support.cli_runner import HALL, Ended, fewparse, without_model
 
 GRAMMAR = r"""
 start -> " " unit , unit

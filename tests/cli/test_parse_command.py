@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cli.running import HALL, QUICK, Ended, fewparse, started
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.vocabulary import BYTES
+from support.cli_runner import HALL, QUICK, Ended, fewparse, started
 
 KEYS = {
     *("utterance", "target", "output", "program", "answer", "answer_error", "failure", "candidates"),

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from cli.running import Ended, fewparse
-from lm.http.manners import Manners
-from lm.http.toy_server import ToyServer
+from support.cli_runner import Ended, fewparse
+from support.server_behaviours import Manners
+from support.toy_server import ToyServer
 
 SETTINGS = """\
 name = "letters"
-[prompt]
+[retrieve]
 examples = 2
 retriever = "bm25"
 [constraint]
@@ -194,7 +194,7 @@ def test_a_limit_in_dollars_needs_a_known_price(letters: str, toy: ToyServer, ap
 def test_a_budget_that_is_used_up_ends_an_evaluation_which_can_be_carried_on(
     letters: str, toy: ToyServer, apart: dict[str, str], tmp_path: Path
 ) -> None:
-    out = ("--out", str(tmp_path / "out"), "--at-once", "1")
+    out = ("--out", str(tmp_path / "out"), "--max-concurrency", "1")
     ended = remote("eval", letters, toy.url, apart, *out, "--max-tokens-total", "1500")
     refused(ended, "of 1500 tokens are spent", "of 4 items are done", "larger budget")
     carried_on = remote("eval", letters, toy.url, apart, *out, "--json")
@@ -213,7 +213,12 @@ def test_an_evaluation_tells_what_it_took(letters: str, toy: ToyServer, apart: d
 @pytest.mark.parametrize(
     "option",
     [
-        *(["--base-url", "http://127.0.0.1/v1"], ["--at-once", "2"], ["--timeout", "5"], ["--deadline", "5"]),
+        *(
+            ["--base-url", "http://127.0.0.1/v1"],
+            ["--max-concurrency", "2"],
+            ["--timeout", "5"],
+            ["--deadline", "5"],
+        ),
         *(["--max-tokens-total", "9"], ["--max-cost", "1"], ["--context-length", "99"]),
     ],
     ids=lambda option: option[0],

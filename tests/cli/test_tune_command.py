@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import Ended, fewparse, started, without_model
-from extras import need_torch
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.gguf import file_sha256
-from tune.switches import EXAMPLES, make_switches
-from tune.tiny_model import write_tiny_model
+from support.cli_runner import Ended, fewparse, started, without_model
+from support.extras import need_torch
+from support.switch_domain import EXAMPLES, make_switches
+from support.tiny_model import write_tiny_model
 
 QUICK = ("--rank", "2", "--rate", "0.02", "--epochs", "1", "--held-out", "0")
 ASKED = EXAMPLES[0].utterance
@@ -63,7 +63,7 @@ def test_json_tells_where_the_adapter_lies_and_comes_from(tiny: Path, switches: 
     assert (said["adapter"], said["bytes"]) == (str(place), place.stat().st_size)
     assert (said["domain"], said["target"], said["examples"], said["epochs"]) == ("switches", "program", 10, 1)
     assert (said["base"], said["base_sha256"]) == (f"gguf:{tiny}", file_sha256(tiny))
-    assert said["recipe"]["rank"] == 2
+    assert said["config"]["rank"] == 2
 
 
 def test_parse_uses_the_adapter_that_it_is_told_of(tuned: Ended, tiny: Path, switches: Path) -> None:

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from constrain.cases import CASES, CONTEXT_FREE, TRIES, Case, compiled, prefixes, steps
 from fewparse.vocabulary import Vocabulary
+from support.constraint_cases import CASES, CONTEXT_FREE, TRIES, Case, compiled, prefixes, steps
 
 WALKS = 24
 
@@ -43,8 +43,8 @@ def test_no_walk_meets_a_dead_end_and_all_end_in_a_sentence(case: Case, vocabula
     constraint, rng = compiled(case, vocabulary), random.Random(7)
     for _ in range(WALKS):
         *_, last = steps(constraint, rng)
-        assert constraint.accepts(last.said), last.said
-        assert case.oracle.accepts(last.said), last.said
+        assert constraint.accepts(last.text), last.text
+        assert case.oracle.accepts(last.text), last.text
 
 
 def test_a_thousand_walks_are_made() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constrain.cases import CASES, CONTEXT_FREE, Case, Step, compiled, further, prefixes, steps
 from fewparse.constrain.state import State
 from fewparse.vocabulary import BYTES, Vocabulary
+from support.constraint_cases import CASES, CONTEXT_FREE, Case, Step, compiled, further, prefixes, steps
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 on_random_walks = settings(max_examples=5, deadline=None, derandomize=True, database=None)
@@ -87,7 +87,7 @@ def test_two_pieces_lead_where_their_sum_leads(case: Case, vocabulary: Vocabular
     walked = places(case, vocabulary, rng)
     end = walked[1]
     for said, state in walked:
-        rest = end.said[len(said) :]
+        rest = end.text[len(said) :]
         for cut in rng.sample(range(1, len(rest)), min(4, max(0, len(rest) - 1))):
             halfway = reached(state.advance(rest[:cut]))
             assert answers(reached(halfway.advance(rest[cut:]))) == answers(reached(state.advance(rest)))
@@ -102,7 +102,7 @@ def test_two_pieces_lead_where_their_sum_leads(case: Case, vocabulary: Vocabular
 @on_random_walks
 def test_walking_takes_as_many_pieces_as_advance(case: Case, vocabulary: Vocabulary, rng: random.Random) -> None:
     walked = list(steps(compiled(case, vocabulary), rng))
-    pieces = [after.said[len(before.said) :] for before, after in pairwise(walked)]
+    pieces = [after.text[len(before.text) :] for before, after in pairwise(walked)]
     assert walked[0].state.walk([])[0] == 0
     for start in {0, rng.randrange(len(walked))}:
         count, state = walked[start].state.walk(pieces[start:])

@@ -8,10 +8,10 @@ from fewparse.constrain.state import State
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.errors import ConstraintError, DeadEnd, LimitExceeded
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar, Ref, Text
 from fewparse.vocabulary import BYTES, Vocabulary
-from grammar.samples import CALENDAR
+from support.sample_grammars import CALENDAR
 
 AMBIGUOUS = 'start: s\ns: s s | s s s | "a" | "b"'
 RIGHT = 'start: "a" start | "a"'

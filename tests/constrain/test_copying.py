@@ -4,15 +4,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from constrain.cases import spans
 from fewparse.constrain.cfg import ContextFree
-from fewparse.constrain.copying import can_be_copied, copy_spans, free_text
+from fewparse.constrain.copy_spans import can_be_copied, copy_spans, free_text
 from fewparse.errors import ConstraintError, UnknownName
-from fewparse.grammar.ebnf import read_grammar
-from fewparse.grammar.forest import Forest, ForestParser
+from fewparse.grammar.parsing.forest import Forest, ForestParser
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.vocabulary import BYTES, Vocabulary
-from grammar.earley import Recogniser
-from grammar.samples import CALENDAR
+from support.constraint_cases import spans
+from support.earley import Recogniser
+from support.sample_grammars import CALENDAR
 
 SOURCE = 'start: "<" TEXT ">" | "none"\nTEXT: /[a-zé😀 .,]+/'
 PERMITTED = set("abcdefghijklmnopqrstuvwxyzé😀 .,")

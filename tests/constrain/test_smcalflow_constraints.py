@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from constrain.cases import spans
 from fewparse.constrain.state import Constraint
 from fewparse.domains.domain import Domain
-from fewparse.domains.loading import load_domain, with_choices
+from fewparse.domains.load import load_domain, with_choices
 from fewparse.example import Target
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES, Vocabulary
+from support.constraint_cases import spans
 
 TARGETS: tuple[Target, ...] = ("program", "canonical")
 FREE_TEXT = re.compile(r'#\((?:String|PersonName|LocationKeyphrase|RespondComment) ("(?:[^"\\]|\\.)*")\)')

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from lark import Lark
 
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import ExecutionError
 from fewparse.example import Example
 from fewparse.vocabulary import BYTES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.evaluate.metrics import Judge
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.embedded import EmbeddedModel
@@ -31,7 +31,7 @@ def test_it_answers_85_of_100_held_out_questions_right(model: EmbeddedModel) -> 
     parser = Parser.from_domain(CALENDAR, model, adapter=ADAPTER.path)
     judge = Judge(CALENDAR)
     items = CALENDAR.test_examples
-    right = sum(judge.right(parser.parse(item.utterance).program, item.program) for item in items)
+    right = sum(judge.is_correct(parser.parse(item.utterance).program, item.program) for item in items)
     assert right >= 0.85 * len(items)
 
 

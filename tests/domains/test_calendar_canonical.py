@@ -13,16 +13,16 @@ import pytest
 from lark import Lark, Token
 from lark.lexer import Lexer
 
-from fewparse.domains.loading import load_domain
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.domains.load import load_domain
+from fewparse.grammar.readers.ebnf import read_grammar
+from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
-from fewparse.grammar.scfg import read_scfg_text
 from fewparse.grammar.synchronous import SIDES, Side
-from fewparse.grammar.translate import Translator
+from fewparse.grammar.translation.translator import Translator
 from fewparse.retrieve.folding import word_kinds
-from grammar.earley import Recogniser
-from grammar.samples import CALENDAR as LARK_SOURCE
-from grammar.samples import lark_language
+from support.earley import Recogniser
+from support.sample_grammars import CALENDAR as LARK_SOURCE
+from support.sample_grammars import lark_language
 
 CALENDAR = load_domain("calendar")
 RULES = CALENDAR.folder / "grammar.scfg"
@@ -293,7 +293,7 @@ def test_text_is_one_repeated_character_of_the_class_in_the_grammar_for_lark() -
 
 @pytest.mark.parametrize("side", SIDES)
 def test_the_names_to_fold_are_the_same_words_on_both_sides_and_in_the_grammar_for_lark(side: Side) -> None:
-    names = CALENDAR.table.prompt.fold
+    names = CALENDAR.table.retrieve.fold
     assert word_kinds(GRAMMAR.side(side), names) == word_kinds(AS_LARK, names)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fewparse.domains.calendar.executor import ProgramError, execute
 from fewparse.domains.calendar.world import load_world
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.vocabulary import BYTES
 
 CALENDAR = load_domain("calendar")

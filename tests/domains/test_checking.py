@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.domains.checking import Report, check_domain
-from fewparse.domains.loading import bundled_domains, load_domain
+from fewparse.domains.check import Report, check_domain
+from fewparse.domains.load import bundled_domains, load_domain
 from fewparse.vocabulary import BYTES, Vocabulary
-from lm.adapters import provenance, write_adapter
+from support.adapters import provenance, write_adapter
 
 SETTINGS = """
 name = "lamps"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.loading import bundled_domains, load_domain
+from fewparse.domains.load import bundled_domains, load_domain
 from fewparse.domains.schema import SearchTable
 from fewparse.errors import DomainError, ExecutionError, FewparseError, GrammarError, UnknownName
 from fewparse.options import Options
@@ -112,8 +112,8 @@ SETTINGS = {
     "a number in a list": ('["NOTE"]', '["NOTE", 3]', ":16: `constraint.copy`: ", "copy =", None),
     "half an executor": ('"executor.py:execute"', '"executor.py"', ":5: `executor`: ", "executor =", None),
     "a template for no target": (
-        *('template = "lisp"', 'templates = { programs = "lisp" }', ":8: unknown key `prompt.templates.programs`"),
-        *("templates =", "Did you mean program?"),
+        *('prompt = "lisp"', 'prompt = { programs = "lisp" }', ":6: unknown key `prompt.programs`"),
+        *("prompt =", "Did you mean program?"),
     ),
     "no name": ('name = "starter"', "", ": `name`: Field required", "", None),
 }
@@ -195,7 +195,7 @@ def test_a_missing_grammar_is_named(folder: Path) -> None:
     ("right", "wrong", "problem", "hint"),
     [
         ('copy = ["NOTE"]', 'copy = ["NOET"]', "unknown rule to copy 'NOET'", "NOTE"),
-        ("[prompt]", '[prompt]\nfold = ["ROMO"]', "unknown rule to fold 'ROMO'", "Did you mean ROOM?"),
+        ("[retrieve]", '[retrieve]\nfold = ["ROMO"]', "unknown rule to fold 'ROMO'", "Did you mean ROOM?"),
         ('"lisp"', '"lips"', "unknown prompt 'lips'", "Did you mean lisp?"),
         ("[constraint]", '[constraint]\nstart = "begin"', "no rule is called `begin`", ""),
     ],
@@ -269,23 +269,25 @@ def test_a_folder_may_bring_its_own_prompt(name: str, edit: Edit) -> None:
 
 
 def test_each_target_may_have_its_own_prompt(edit: Edit) -> None:
-    domain = load_domain(edit("domain.toml", 'template = "lisp"', 'templates = { canonical = "chatml" }'))
-    assert Options.settle(domain).template == "lisp"
-    assert Options.settle(domain, target="canonical").template == "chatml"
-    assert Options.settle(domain, target="canonical", template="canonical").template == "canonical"
+    domain = load_domain(edit("domain.toml", 'prompt = "lisp"', 'prompt = { canonical = "chatml" }'))
+    assert Options.resolve(domain).prompt == "lisp"
+    assert Options.resolve(domain, target="canonical").prompt == "chatml"
+    assert Options.resolve(domain, target="canonical", prompt="canonical").prompt == "canonical"
 
 
 def test_each_target_may_have_its_own_longest_output(edit: Edit) -> None:
-    limits = "width = 5\nlimits = { canonical = 30, program = 200 }"
+    limits = "width = 5\nmax_tokens = { canonical = 30, program = 200 }"
     domain = load_domain(edit("domain.toml", "width = 5", limits))
-    assert Options.settle(domain, target="canonical").search.limit == 30
-    assert Options.settle(domain, target="program").search.limit == 200
-    assert Options.settle(domain, target="program", limit=50).search.limit == 50
+    assert Options.resolve(domain, target="canonical").search.max_tokens == 30
+    assert Options.resolve(domain, target="program").search.max_tokens == 200
+    assert Options.resolve(domain, target="program", max_tokens=50).search.max_tokens == 50
 
 
 def test_one_longest_output_holds_for_both_targets(edit: Edit) -> None:
     domain = load_domain(edit("domain.toml", "width = 5", "width = 5\nmax_tokens = 40"))
-    assert {Options.settle(domain, target=target).search.limit for target in ("canonical", "program")} == {40}
+    assert {Options.resolve(domain, target=target).search.max_tokens for target in ("canonical", "program")} == {
+        40
+    }
 
 
 def test_a_mistake_in_an_own_prompt_is_shown_at_its_place(edit: Edit) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fewparse import Parser, load_domain
 from fewparse.domains.domain import Domain
 from fewparse.errors import DomainError, FewparseError, GrammarError, UsageError
-from fewparse.grammar.scorers import ScorerName
+from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES
 
@@ -91,7 +91,7 @@ def test_each_target_is_constrained_by_its_side(make: Make) -> None:
 
 def test_each_target_has_a_prompt_of_its_own(make: Make, model: EmbeddedModel) -> None:
     for target, template in (("canonical", "canonical"), ("program", "lisp")):
-        assert Parser.from_domain(make(), model, target=target).options.template == template
+        assert Parser.from_domain(make(), model, target=target).options.prompt == template
 
 
 def test_a_parse_says_the_canonical_utterance_and_its_program(make: Make, model: EmbeddedModel) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fewparse import load_domain
-from fewparse.domains.loading import find_domain, known_domains
+from fewparse.domains.load import find_domain, known_domains
 from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
 from fewparse.vocabulary import BYTES
 

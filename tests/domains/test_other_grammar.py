@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from fewparse import Domain, Parser, load_domain
-from fewparse.domains.checking import check_domain
+from fewparse.domains.check import check_domain
 from fewparse.domains.schema import ConstraintKind
 from fewparse.errors import ConstraintError, DomainError, UnknownName, UsageError
 from fewparse.evaluate.run import prompted
 from fewparse.example import TARGETS, Target
 from fewparse.vocabulary import BYTES
-from toy import ToyModel
+from support.toy_model import ToyModel
 
 ROOT = Path(__file__).parents[2]
 OWN = r"""
@@ -26,7 +26,7 @@ NOTE -> /[a-z ]/
 SETTINGS = """
 name = "home"
 target = "canonical"
-[prompt]
+[retrieve]
 examples = 2
 retriever = "bm25"
 [constraint]
@@ -113,7 +113,7 @@ class Reader(ToyModel):
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_parse_under_it_is_well_formed(target: Target, template: str, home: Path, other: Path) -> None:
     domain = load_domain(home, grammar=other, copy=False)
-    parse = Parser.from_domain(domain, Reader(), target=target, template=template).parse("write something")
+    parse = Parser.from_domain(domain, Reader(), target=target, prompt=template).parse("write something")
     assert parse.output is not None
     assert parse.output == parse.output.lstrip()
     assert parse.program is not None

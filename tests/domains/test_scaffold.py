@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.domains.scaffold import make_domain
 from fewparse.errors import UsageError
 

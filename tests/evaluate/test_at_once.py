@@ -15,8 +15,6 @@ from typing import Literal
 
 import pytest
 
-from blind import Blind
-from evaluate.lamps import Remote, Scripted, lines, make_lamps, numbered
 from fewparse import Domain, Usage, load_domain
 from fewparse.errors import ServerError
 from fewparse.evaluate.baselines import baselines
@@ -26,7 +24,9 @@ from fewparse.evaluate.system import System
 from fewparse.lm.model import LanguageModel, NextTokens, Prefix
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask
-from toy import ToyModel
+from support.byte_model import Blind
+from support.lamp_domain import RemoteSystem, Scripted, lines, make_lamps, numbered
+from support.toy_model import ToyModel
 
 PATIENCE = 20
 
@@ -55,7 +55,7 @@ def last_first(count: int) -> Callable[[str], None]:
 
 def test_items_are_asked_at_once_as_many_as_the_model_serves(lamps: Domain) -> None:
     all_four = Barrier(4, timeout=PATIENCE)
-    (outcome,) = evaluate(lamps, [Remote(4, lambda utterance: all_four.wait())], numbered(8), "test")
+    (outcome,) = evaluate(lamps, [RemoteSystem(4, lambda utterance: all_four.wait())], numbered(8), "test")
     assert said(outcome) == [str(number) for number in range(8)]
 
 
@@ -63,7 +63,7 @@ def test_outcomes_are_in_the_order_of_the_items_whatever_was_finished_first(lamp
     seen: list[list[str]] = []
     path = tmp_path / "records.jsonl"
     records = Records(path)
-    remote = Remote(5, last_first(5))
+    remote = RemoteSystem(5, last_first(5))
     (outcome,) = evaluate(lamps, [remote], numbered(5), "test", records, lambda found: seen.append(said(found[0])))
     assert said(outcome) == ["0", "1", "2", "3", "4"]
     assert seen == [[str(number) for number in range(first, 5)] for first in (4, 3, 2, 1, 0)]
@@ -74,8 +74,8 @@ def test_outcomes_are_in_the_order_of_the_items_whatever_was_finished_first(lamp
 def test_the_systems_of_an_item_follow_each_other_and_stay_apart(lamps: Domain) -> None:
     asked: list[tuple[str, str]] = []
 
-    def named(name: str) -> Remote:
-        return Remote(3, lambda utterance: asked.append((name, utterance)), name=name)
+    def named(name: str) -> RemoteSystem:
+        return RemoteSystem(3, lambda utterance: asked.append((name, utterance)), name=name)
 
     systems = [named("a"), named("b")]
     outcomes = evaluate(lamps, systems, numbered(9), "test")
@@ -84,10 +84,10 @@ def test_the_systems_of_an_item_follow_each_other_and_stay_apart(lamps: Domain) 
     assert [said(outcome) for outcome in outcomes] == [[str(number) for number in range(9)]] * 2
 
 
-@pytest.mark.parametrize("others", [[], [Remote(8, name="another")], [Scripted("no model")]])
+@pytest.mark.parametrize("others", [[], [RemoteSystem(8, name="another")], [Scripted("no model")]])
 def test_one_at_a_time_is_asked_in_order(others: list[System], lamps: Domain) -> None:
     threads: set[int] = set()
-    remote = Remote(1, lambda utterance: threads.add(get_ident()))
+    remote = RemoteSystem(1, lambda utterance: threads.add(get_ident()))
     evaluate(lamps, [*others, remote], numbered(20), "test")
     assert remote.asked == [str(number) for number in range(20)]
     assert threads == {get_ident()}
@@ -98,10 +98,10 @@ class Served(ToyModel):
 
     context_length = 4096
 
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, max_concurrency: int) -> None:
         super().__init__()
-        self.concurrency = concurrency
-        self.local = concurrency == 1
+        self.max_concurrency = max_concurrency
+        self.local = max_concurrency == 1
         self.questions = 0
 
     def next_tokens(
@@ -123,7 +123,7 @@ def untimed(outcomes: list[Outcome]) -> list[list[Record]]:
 
 LETTERS = """\
 name = "letters"
-[prompt]
+[retrieve]
 examples = 2
 retriever = "bm25"
 [constraint]
@@ -131,8 +131,8 @@ grammar = "grammar.lark"
 """
 
 
-def offered(concurrency: int, by_bytes: bool) -> LanguageModel:
-    served = Served(concurrency)
+def offered(max_concurrency: int, by_bytes: bool) -> LanguageModel:
+    served = Served(max_concurrency)
     return Blind(served) if by_bytes else served
 
 
@@ -148,21 +148,23 @@ def test_real_parsers_say_and_cost_the_same_however_many_items_run_at_once(
         lines([{"utterance": program, "program": program} for program in ("a", "b", "ab", "bc", "abc", "cab")])
     )
     domain = load_domain(tmp_path, constraint=constraint)
-    decoders = {name: {"decoder": name, "width": 4, "limit": 12} for name in ("greedy", "beam", "speculative")}
+    decoders = {
+        name: {"decoder": name, "width": 4, "max_tokens": 12} for name in ("greedy", "beam", "speculative")
+    }
 
-    def run(concurrency: int) -> list[Outcome]:
-        model = offered(concurrency, by_bytes)
+    def run(max_concurrency: int) -> list[Outcome]:
+        model = offered(max_concurrency, by_bytes)
         systems = [*baselines(domain, "program", model, 0), *prompted(domain, model, decoders)]
         return evaluate(domain, systems, numbered(24), "test")
 
-    alone, at_once = run(1), run(8)
+    alone, max_concurrency = run(1), run(8)
     assert all(any(record.outputs for record in outcome.records) for outcome in alone)
-    assert untimed(at_once) == untimed(alone)
+    assert untimed(max_concurrency) == untimed(alone)
 
 
 def test_a_prompt_is_read_beforehand_only_by_a_model_in_this_process(lamps: Domain) -> None:
-    def asked(concurrency: int) -> tuple[int, float]:
-        model = Served(concurrency)
+    def asked(max_concurrency: int) -> tuple[int, float]:
+        model = Served(max_concurrency)
         systems = prompted(lamps, model, {"greedy": {"decoder": "greedy", "examples": 0}})
         (outcome,) = evaluate(lamps, systems, lamps.test_examples[:1], "test")
         return model.questions, outcome.records[0].prompt_seconds
@@ -175,7 +177,7 @@ def test_a_prompt_is_read_beforehand_only_by_a_model_in_this_process(lamps: Doma
 INTERRUPTED = """
 import signal, sys, time
 from pathlib import Path
-from evaluate.lamps import Remote, make_lamps, numbered
+from support.lamp_domain import RemoteSystem, make_lamps, numbered
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.run import evaluate
 
@@ -188,7 +190,7 @@ def behave(utterance):
 signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = Path(sys.argv[1])
 records = Records(folder / "records.jsonl")
-evaluate(make_lamps(folder / "lamps"), [Remote(2, behave)], numbered(50), "test", records)
+evaluate(make_lamps(folder / "lamps"), [RemoteSystem(2, behave)], numbered(50), "test", records)
 """
 
 
@@ -228,7 +230,7 @@ def test_what_is_answered_after_an_interrupt_comes_too_late(lamps: Domain, tmp_p
         with pytest.raises(KeyboardInterrupt):
             evaluate(
                 lamps,
-                [Remote(2, behave)],
+                [RemoteSystem(2, behave)],
                 numbered(50),
                 "test",
                 Records(tmp_path / "records.jsonl"),
@@ -248,6 +250,6 @@ def test_an_error_that_is_nobodys_failure_ends_the_run(lamps: Domain) -> None:
             raise ZeroDivisionError("a defect")
         raise ServerError("down")
 
-    for concurrency in (1, 3):
+    for max_concurrency in (1, 3):
         with pytest.raises(ZeroDivisionError, match="a defect"):
-            evaluate(lamps, [Remote(concurrency, behave)], numbered(50), "test")
+            evaluate(lamps, [RemoteSystem(max_concurrency, behave)], numbered(50), "test")

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluate.lamps import Remote, Scripted, make_lamps, numbered
 from fewparse import Domain, Usage
 from fewparse.errors import (
     BudgetExceeded,
@@ -25,6 +24,7 @@ from fewparse.errors import (
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows
 from fewparse.evaluate.run import HOPELESS, Outcome, evaluate
+from support.lamp_domain import RemoteSystem, Scripted, make_lamps, numbered
 
 PATIENCE = 20
 DOWN = ServerUnavailable("the server is down", "Start it.")
@@ -43,7 +43,7 @@ def failing(*which: int, error: FewparseError = DOWN) -> Callable[[str], None]:
     return behave
 
 
-def run(domain: Domain, *systems: Remote, items: int = 4, path: Path | None = None) -> list[Outcome]:
+def run(domain: Domain, *systems: RemoteSystem, items: int = 4, path: Path | None = None) -> list[Outcome]:
     return evaluate(domain, systems, numbered(items), "test", Records(path))
 
 
@@ -52,83 +52,83 @@ def reasons(outcome: Outcome) -> list[str | None]:
 
 
 @pytest.mark.parametrize("error", [DOWN, ServerRefused("no"), ContextOverflow(9, 8), LimitExceeded("too much")])
-@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("max_concurrency", [1, 3])
 def test_an_item_that_a_model_cannot_parse_is_wrong_and_the_run_goes_on(
-    concurrency: int, error: FewparseError, lamps: Domain
+    max_concurrency: int, error: FewparseError, lamps: Domain
 ) -> None:
-    (outcome,) = run(lamps, Remote(concurrency, failing(1, error=error)))
+    (outcome,) = run(lamps, RemoteSystem(max_concurrency, failing(1, error=error)))
     assert reasons(outcome) == [None, error.message, None, None]
     (row,) = rows([outcome], "remote")
     assert (row["items"], row["failed"], row["accuracy"]["value"]) == (4, 1, 0.75)
 
 
 @pytest.mark.parametrize("error", [ModelUnavailable("no weights"), UsageError("the utterance is empty")])
-@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("max_concurrency", [1, 3])
 def test_an_error_that_is_not_about_one_item_ends_the_run(
-    concurrency: int, error: FewparseError, lamps: Domain
+    max_concurrency: int, error: FewparseError, lamps: Domain
 ) -> None:
     with pytest.raises(type(error), match=error.message):
-        run(lamps, Remote(concurrency, failing(1, error=error)))
+        run(lamps, RemoteSystem(max_concurrency, failing(1, error=error)))
 
 
 @given(st.sets(st.integers(0, 11)), st.integers(1, 6))
 def test_what_fails_and_what_is_right_does_not_depend_on_how_many_run_at_once(
-    lamps: Domain, which: set[int], concurrency: int
+    lamps: Domain, which: set[int], max_concurrency: int
 ) -> None:
     def behave(utterance: str) -> None:
         if int(utterance) in which:
             raise ServerUnavailable(f"no answer to {utterance}")
 
-    (outcome,) = run(lamps, Remote(concurrency, behave), items=12)
+    (outcome,) = run(lamps, RemoteSystem(max_concurrency, behave), items=12)
     assert reasons(outcome) == [f"no answer to {n}" if n in which else None for n in range(12)]
     assert [record.right for record in outcome.records] == [() if n in which else (True,) for n in range(12)]
 
 
 def test_a_failed_item_is_asked_again_and_its_good_record_counts(lamps: Domain, tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    run(lamps, Remote(2, failing(1, 2)), path=path)
+    run(lamps, RemoteSystem(2, failing(1, 2)), path=path)
     assert [json.loads(line)["failure"] for line in path.read_text().splitlines()].count(DOWN.message) == 2
-    again = Remote(2, failing(2))
+    again = RemoteSystem(2, failing(2))
     assert reasons(run(lamps, again, path=path)[0]) == [None, None, DOWN.message, None]
     assert sorted(again.asked) == ["1", "2"]
-    last = Remote(2)
+    last = RemoteSystem(2)
     assert reasons(run(lamps, last, path=path)[0]) == [None] * 4
     assert last.asked == ["2"]
-    silent = Remote(2, failing(0, 1, 2, 3))
+    silent = RemoteSystem(2, failing(0, 1, 2, 3))
     assert reasons(run(lamps, silent, path=path)[0]) == [None] * 4
     assert silent.asked == []
 
 
 def test_a_failed_item_is_asked_again_with_the_same_records_in_hand(lamps: Domain) -> None:
-    records, again = Records(), Remote()
-    evaluate(lamps, [Remote(1, failing(1))], numbered(3), "test", records)
+    records, again = Records(), RemoteSystem()
+    evaluate(lamps, [RemoteSystem(1, failing(1))], numbered(3), "test", records)
     evaluate(lamps, [again], numbered(3), "test", records)
     assert again.asked == ["1"]
 
 
 def test_a_good_record_counts_wherever_the_failed_one_stands(lamps: Domain, tmp_path: Path) -> None:
     path, other = tmp_path / "records.jsonl", tmp_path / "failed.jsonl"
-    run(lamps, Remote(), path=path)
-    run(lamps, Remote(1, failing(0)), path=other)
+    run(lamps, RemoteSystem(), path=path)
+    run(lamps, RemoteSystem(1, failing(0)), path=other)
     path.write_text(path.read_text() + other.read_text())
-    system = Remote()
+    system = RemoteSystem()
     assert reasons(run(lamps, system, path=path)[0]) == [None] * 4
     assert system.asked == []
 
 
-@pytest.mark.parametrize("concurrency", [1, 3, 8])
+@pytest.mark.parametrize("max_concurrency", [1, 3, 8])
 def test_a_run_that_begins_with_nothing_but_one_failure_is_given_up(
-    concurrency: int, lamps: Domain, tmp_path: Path
+    max_concurrency: int, lamps: Domain, tmp_path: Path
 ) -> None:
-    system, path = Remote(concurrency, failing(*range(100))), tmp_path / "records.jsonl"
+    system, path = RemoteSystem(max_concurrency, failing(*range(100))), tmp_path / "records.jsonl"
     with pytest.raises(ServerUnavailable, match="the server is down"):
         run(lamps, system, items=100, path=path)
-    assert max(HOPELESS, concurrency) <= len(system.asked) <= max(HOPELESS, concurrency) + concurrency
+    assert max(HOPELESS, max_concurrency) <= len(system.asked) <= max(HOPELESS, max_concurrency) + max_concurrency
     assert len(path.read_text().splitlines()) == len(system.asked), "each is told"
 
 
 def test_a_hopeless_system_does_not_hide_behind_others(lamps: Domain) -> None:
-    good, bad = Remote(name="good"), Remote(1, failing(*range(100)), name="bad")
+    good, bad = RemoteSystem(name="good"), RemoteSystem(1, failing(*range(100)), name="bad")
     with pytest.raises(ServerUnavailable):
         run(lamps, good, bad, items=100)
     assert len(bad.asked) == HOPELESS
@@ -136,8 +136,8 @@ def test_a_hopeless_system_does_not_hide_behind_others(lamps: Domain) -> None:
 
 def test_a_run_that_was_carried_on_is_given_up_too(lamps: Domain, tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    run(lamps, Remote(), path=path)
-    system = Remote(1, failing(*range(100)))
+    run(lamps, RemoteSystem(), path=path)
+    system = RemoteSystem(1, failing(*range(100)))
     with pytest.raises(ServerUnavailable):
         run(lamps, system, items=100, path=path)
     assert len(system.asked) == HOPELESS
@@ -145,7 +145,7 @@ def test_a_run_that_was_carried_on_is_given_up_too(lamps: Domain, tmp_path: Path
 
 @pytest.mark.parametrize("good", [0, 2, HOPELESS - 1])
 def test_after_one_success_there_is_hope(good: int, lamps: Domain) -> None:
-    (outcome,) = run(lamps, Remote(1, failing(*(set(range(20)) - {good}))), items=20)
+    (outcome,) = run(lamps, RemoteSystem(1, failing(*(set(range(20)) - {good}))), items=20)
     assert reasons(outcome).count(DOWN.message) == 19
 
 
@@ -153,7 +153,7 @@ def test_failures_of_many_kinds_do_not_end_a_run(lamps: Domain) -> None:
     def behave(utterance: str) -> None:
         raise ServerRefused(f"item {int(utterance) % 2} is not to my taste")
 
-    (outcome,) = run(lamps, Remote(1, behave), items=20)
+    (outcome,) = run(lamps, RemoteSystem(1, behave), items=20)
     assert None not in reasons(outcome)
 
 
@@ -167,7 +167,7 @@ def test_when_the_budget_is_spent_no_item_is_begun_and_what_is_done_is_kept(
         failing(1)(utterance)
         failing(*range(3, 100), error=BudgetExceeded("$1.00 are spent"))(utterance)
 
-    system = Remote(1, behave)
+    system = RemoteSystem(1, behave)
     with pytest.raises(BudgetExceeded) as raised:
         run(lamps, system, items=100, path=path)
     assert raised.value.message == "$1.00 are spent; 2 of 100 items are done"
@@ -175,7 +175,7 @@ def test_when_the_budget_is_spent_no_item_is_begun_and_what_is_done_is_kept(
     assert ("--out" in str(raised.value.hint)) is not kept
     assert system.asked == ["0", "1", "2", "3"]
     if path is not None:
-        richer = Remote()
+        richer = RemoteSystem()
         run(lamps, richer, items=6, path=path)
         assert richer.asked == ["1", "3", "4", "5"]
 
@@ -191,14 +191,14 @@ def test_an_answer_under_way_is_kept_when_the_budget_ends_and_no_other_system_is
             raise BudgetExceeded("all is spent")
         time.sleep(0.5)  # long enough for the other to say so
 
-    first, second = Remote(2, behave, name="first"), Remote(2, name="second")
+    first, second = RemoteSystem(2, behave, name="first"), RemoteSystem(2, name="second")
     with pytest.raises(BudgetExceeded, match="all is spent; 0 of 100 items are done"):
         run(lamps, first, second, items=100, path=path)
     assert (sorted(first.asked), second.asked) == (["0", "1"], [])
     assert [json.loads(line)["utterance"] for line in path.read_text().splitlines()] == ["1"]
 
 
-def table_of(lamps: Domain, *systems: Remote | Scripted) -> list[dict[str, str]]:
+def table_of(lamps: Domain, *systems: RemoteSystem | Scripted) -> list[dict[str, str]]:
     """The plain table, cell by cell, as Markdown has it."""
     found = rows(evaluate(lamps, systems, numbered(4), "test"), systems[0].name)
     assert plain(found).splitlines()[0].split()[-1] == markdown(found).splitlines()[0].split()[-2]
@@ -207,14 +207,14 @@ def table_of(lamps: Domain, *systems: Remote | Scripted) -> list[dict[str, str]]
 
 
 def test_a_table_has_no_columns_for_failures_and_cost_where_there_are_none(lamps: Domain) -> None:
-    assert not {"failed", "cost"} & set(table_of(lamps, Remote(), Scripted("no model"))[0])
+    assert not {"failed", "cost"} & set(table_of(lamps, RemoteSystem(), Scripted("no model"))[0])
 
 
 def test_a_table_tells_failures_and_cost_where_there_are_any(lamps: Domain) -> None:
     systems = [
-        Remote(1, failing(1, 3), Usage(requests=2, cost=0.0125), name="paid"),
-        Remote(1, failing(), Usage(requests=2, cost=None), name="of an unknown price"),
-        Remote(name="free"),
+        RemoteSystem(1, failing(1, 3), Usage(requests=2, cost=0.0125), name="paid"),
+        RemoteSystem(1, failing(), Usage(requests=2, cost=None), name="of an unknown price"),
+        RemoteSystem(name="free"),
     ]
     paid, unknown, free = table_of(lamps, *systems)
     assert (paid["failed"], paid["cost"]) == ("2", "$0.012500")
@@ -224,7 +224,7 @@ def test_a_table_tells_failures_and_cost_where_there_are_any(lamps: Domain) -> N
 
 def test_every_counter_is_told_as_that_of_an_item_that_did_not_fail(lamps: Domain) -> None:
     usage = Usage(3, 2, 1, 1, 100, 20, 60, 40, 8, 4, 0.25, 0.0001)
-    (row,) = rows(run(lamps, Remote(1, failing(2), usage)), "remote")
+    (row,) = rows(run(lamps, RemoteSystem(1, failing(2), usage)), "remote")
     assert {name: row[name] for name in usage.as_dict()} == usage.as_dict()
     assert (row["decoding_seconds"], row["items_per_second"]) == (0.5, 2)
 
@@ -235,22 +235,22 @@ def test_a_cost_that_is_not_known_is_never_0(lamps: Domain) -> None:
     def behave(utterance: str) -> None:
         usage.cost = None if utterance == "1" else 0.5
 
-    (row,) = rows(run(lamps, Remote(1, behave, usage)), "remote")
+    (row,) = rows(run(lamps, RemoteSystem(1, behave, usage)), "remote")
     assert (row["requests"], row["cost"]) == (1, None)
-    (row,) = rows(run(lamps, Remote(1, failing(*range(4)))), "remote")
+    (row,) = rows(run(lamps, RemoteSystem(1, failing(*range(4)))), "remote")
     assert (row["failed"], row["cost"]) == (4, None)
 
 
 def test_reasons_are_counted_over_all_systems_and_items_once(lamps: Domain) -> None:
     odd = ServerRefused("it is\n  odd")
-    outcomes = run(lamps, Remote(1, failing(1, 2)), Remote(1, failing(1, 3, error=odd), name="other"))
+    outcomes = run(lamps, RemoteSystem(1, failing(1, 2)), RemoteSystem(1, failing(1, 3, error=odd), name="other"))
     assert failures(outcomes) == {"the server is down": 2, "it is odd": 2}
     assert failed_items(outcomes) == 3
 
 
 def test_records_of_before_there_were_failures_and_prices_are_found(lamps: Domain, tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    run(lamps, Remote(), path=path)
+    run(lamps, RemoteSystem(), path=path)
     old = []
     for line in path.read_text().splitlines():
         fields = json.loads(line)
@@ -258,7 +258,7 @@ def test_records_of_before_there_were_failures_and_prices_are_found(lamps: Domai
         fields["usage"] = {"requests": 1, "prompt_tokens": 7}
         old.append(json.dumps(fields) + "\n")
     path.write_text("".join(old))
-    system = Remote()
+    system = RemoteSystem()
     (row,) = rows(run(lamps, system, path=path), "remote")
     assert system.asked == []
     assert (row["prompt_tokens"], row["cached"], row["cost"], row["failed"]) == (7, 0, 0, 0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import DomainError
 from fewparse.evaluate.metrics import Judge, Paired, Proportion, count, pair
 
@@ -30,27 +30,27 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_program_is_right_if_it_has_the_answer_of_the_gold_one(folder: Path) -> None:
     judge = Judge(load_domain(folder))
-    assert judge.right("abc", "abc")
-    assert judge.right("xyz", "abc")
-    assert not judge.right("xy", "abc")
+    assert judge.is_correct("abc", "abc")
+    assert judge.is_correct("xyz", "abc")
+    assert not judge.is_correct("xy", "abc")
 
 
 def test_a_program_that_fails_to_execute_is_wrong_even_if_the_gold_one_fails_too(folder: Path) -> None:
     judge = Judge(load_domain(folder))
-    assert not judge.right("fails", "abcde")
-    assert not judge.right("fails", "fails")
+    assert not judge.is_correct("fails", "abcde")
+    assert not judge.is_correct("fails", "fails")
 
 
 def test_no_program_at_all_is_wrong(folder: Path) -> None:
-    assert not Judge(load_domain(folder)).right(None, "abc")
+    assert not Judge(load_domain(folder)).is_correct(None, "abc")
 
 
 def test_where_nothing_can_be_executed_only_the_gold_program_is_right(folder: Path) -> None:
     (folder / "domain.toml").write_text('name = "tiny"\n')
     judge = Judge(load_domain(folder))
-    assert judge.right("abc", "abc")
-    assert not judge.right("xyz", "abc")
-    assert not judge.right(None, "abc")
+    assert judge.is_correct("abc", "abc")
+    assert not judge.is_correct("xyz", "abc")
+    assert not judge.is_correct(None, "abc")
 
 
 NORMAL_FORM = """\
@@ -70,25 +70,25 @@ def normal(folder: Path) -> Path:
 
 def test_where_nothing_can_be_executed_the_normal_form_of_the_gold_program_is_right(normal: Path) -> None:
     judge = Judge(load_domain(normal))
-    assert judge.right("(F)", "(F)")
-    assert judge.right("(f)", "(F)")
-    assert not judge.right("(g)", "(F)")
+    assert judge.is_correct("(F)", "(F)")
+    assert judge.is_correct("(f)", "(F)")
+    assert not judge.is_correct("(g)", "(F)")
 
 
 def test_a_prediction_without_a_normal_form_is_wrong_even_if_it_is_the_gold_program(normal: Path) -> None:
     judge = Judge(load_domain(normal))
-    assert not judge.right("f", "(f)")
-    assert not judge.right("f", "f")
-    assert not judge.right("(f)", "f")
-    assert not judge.right(None, "(FenceScope)")
+    assert not judge.is_correct("f", "(f)")
+    assert not judge.is_correct("f", "f")
+    assert not judge.is_correct("(f)", "f")
+    assert not judge.is_correct(None, "(FenceScope)")
 
 
 def test_an_answer_goes_before_a_normal_form(normal: Path) -> None:
     settings = (normal / "domain.toml").read_text()
     (normal / "domain.toml").write_text(settings + 'executor = "executor.py:execute"\n')
     judge = Judge(load_domain(normal))
-    assert judge.right("xyz", "abc")
-    assert not judge.right("fails", "fails")
+    assert judge.is_correct("xyz", "abc")
+    assert not judge.is_correct("fails", "fails")
 
 
 CRITERIA = {
@@ -105,12 +105,12 @@ def test_a_judge_says_what_counts(criterion: str, settings: str, normal: Path) -
 
 
 def test_a_normal_form_may_be_a_function_of_an_installed_module(normal: Path) -> None:
-    lispress = 'normal_form = "fewparse.domains.smcalflow.lispress:normal_form"\n'
+    lispress = 'normal_form = "fewparse.datasets.smcalflow.lispress:normal_form"\n'
     (normal / "domain.toml").write_text('name = "tiny"\n' + lispress)
     judge = Judge(load_domain(normal))
-    assert judge.right("(F :b 1 :a #(Number 2))", "(F :a 2.0 :b 1.0)")
-    assert not judge.right("(F :b 1 :a 2", "(F :a 2 :b 1)")
-    assert not judge.right("(FenceScope", "(FenceScope)")
+    assert judge.is_correct("(F :b 1 :a #(Number 2))", "(F :a 2.0 :b 1.0)")
+    assert not judge.is_correct("(F :b 1 :a 2", "(F :a 2 :b 1)")
+    assert not judge.is_correct("(FenceScope", "(FenceScope)")
 
 
 @pytest.mark.parametrize(

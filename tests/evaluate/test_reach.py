@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from evaluate.lamps import lines
 from fewparse import Domain, Example, load_domain
+from fewparse.evaluate.gold_coverage import reachable
 from fewparse.evaluate.metrics import Proportion
-from fewparse.evaluate.reach import reachable
 from fewparse.options import Options
+from support.lamp_domain import lines
 
 SCFG = """\
 start -> "turn on the " device | "switch the " device " on" , "(on " device ")"
@@ -24,11 +24,11 @@ EXAMPLES = [
     {"utterance": "light please", "program": "(on lamp)"},
     {"utterance": "it is bo", "program": "(name bo)"},
 ]
-LISP, CHATML = 'template = "lisp"', 'template = "chatml"'
+LISP, CHATML = 'prompt = "lisp"', 'prompt = "chatml"'
 
 
 def make(folder: Path, constraint: str, *files: tuple[str, str], prompt: str = LISP) -> Domain:
-    (folder / "domain.toml").write_text(f'name = "lamps"\n[prompt]\n{prompt}\n[constraint]\n{constraint}\n')
+    (folder / "domain.toml").write_text(f'name = "lamps"\n{prompt}\n[constraint]\n{constraint}\n')
     (folder / "examples.jsonl").write_text(lines(EXAMPLES))
     for name, text in files:
         (folder / name).write_text(text)
@@ -36,7 +36,7 @@ def make(folder: Path, constraint: str, *files: tuple[str, str], prompt: str = L
 
 
 def reached(domain: Domain, *items: Example, **options: Any) -> int | None:
-    found = reachable(domain, Options.settle(domain, **options), items)
+    found = reachable(domain, Options.resolve(domain, **options), items)
     assert found is None or found.items == len(items)
     return None if found is None else found.right
 
@@ -47,7 +47,7 @@ LAMP, RADIO, FAN = (Example("u", f"(on {device})") for device in ("lamp", "radio
 @pytest.mark.parametrize("prompt", [LISP, CHATML])
 def test_a_trie_admits_what_was_taught(prompt: str, tmp_path: Path) -> None:
     domain = make(tmp_path, 'kind = "trie"', prompt=prompt)
-    assert reachable(domain, Options.settle(domain), [LAMP, RADIO, LAMP]) == Proportion(2, 3)
+    assert reachable(domain, Options.resolve(domain), [LAMP, RADIO, LAMP]) == Proportion(2, 3)
 
 
 def test_an_induced_grammar_admits_what_its_examples_make_up(tmp_path: Path) -> None:

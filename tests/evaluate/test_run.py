@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from evaluate.lamps import Scripted, make_lamps
 from fewparse import Domain, Usage, load_domain
 from fewparse.errors import DomainError, ResultsError, UnknownName, UsageError
 from fewparse.evaluate.baselines import baselines
@@ -15,8 +14,9 @@ from fewparse.evaluate.report import markdown, plain, rows
 from fewparse.evaluate.run import Outcome, evaluate, every_decoder, held_out, prompted, refuse_learned
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.embedded import EmbeddedModel
-from lm.adapters import provenance
-from toy import ToyModel
+from support.adapters import provenance
+from support.lamp_domain import Scripted, make_lamps
+from support.toy_model import ToyModel
 
 
 @pytest.fixture

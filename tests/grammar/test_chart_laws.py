@@ -6,11 +6,11 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.grammar.chart import Chart, ChartParser, Refusal
+from fewparse.grammar.parsing.chart import Chart, ChartParser, ParseFailure
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
-from grammar.earley import Recogniser
-from grammar.random_grammars import ALPHABET, UNDEFINED, candidates, examples, heights, plain_grammars, seeds
-from grammar.samples import lark_language, strings
+from support.earley import Recogniser
+from support.random_grammars import ALPHABET, UNDEFINED, candidates, examples, heights, plain_grammars, seeds
+from support.sample_grammars import lark_language, strings
 
 on_many = examples(200)
 SHORT = list(strings("ab", 3)) + list(strings(ALPHABET, 2))
@@ -73,7 +73,7 @@ def test_a_refusal_names_the_longest_viable_prefix_and_all_that_may_follow_it(
         if isinstance(result, Chart):
             continue
         if recogniser is None:
-            assert result == Refusal(text, 0, ())
+            assert result == ParseFailure(text, 0, ())
             continue
         assert result.at == longest_viable(recogniser, text)
         following = {char for char in ALPHABET if recogniser.viable((text[: result.at] + char).encode())}
@@ -90,7 +90,7 @@ def longest_viable(recogniser: Recogniser, text: str) -> int:
 
 
 def names(expected: str, char: str) -> bool:
-    """Whether a word of a refusal speaks of a character."""
+    """Whether a word of a failure speaks of a character."""
     kind, bracket, inner = expected.removesuffix("]").partition("[")
     if not bracket:
         return expected == "anything" or expected[1] == char
@@ -116,9 +116,9 @@ def chart(grammar: Grammar, text: str) -> Chart:
     return result
 
 
-def refusal(grammar: Grammar, text: str) -> Refusal:
+def failure(grammar: Grammar, text: str) -> ParseFailure:
     result = ChartParser(grammar).parse(text)
-    assert isinstance(result, Refusal)
+    assert isinstance(result, ParseFailure)
     return result
 
 
@@ -135,22 +135,22 @@ def test_the_chart_knows_every_constituent() -> None:
 def test_the_empty_text_is_derived_where_the_grammar_allows_it() -> None:
     assert chart(choice(()), "").spans("start", 0, 0)
     assert chart(choice((Text(""), Ref("start")), (Text(""),)), "").spans("start", 0, 0)
-    assert refusal(choice((Text("a"),)), "").reason == "ends too early; expected 'a'"
+    assert failure(choice((Text("a"),)), "").reason == "ends too early; expected 'a'"
 
 
 def test_a_refusal_shows_literals_as_far_as_they_go() -> None:
     grammar = choice((Text("say "), Ref("what")), (Text("stop"),)).with_rules(
         {"what": ((Text("hello"),), (Chars.of([(48, 57)]),), (Text("\n"),))}
     )
-    assert refusal(grammar, "sit").reason == "is not derived from character 2 on; expected 'stop' or 'say '"
-    assert refusal(grammar, "say !").reason == (
+    assert failure(grammar, "sit").reason == "is not derived from character 2 on; expected 'stop' or 'say '"
+    assert failure(grammar, "say !").reason == (
         "is not derived from character 5 on; expected 'hello' or '\\n' or one of [0-9]"
     )
-    assert refusal(grammar, "stop it").reason == "is not derived from character 5 on"
+    assert failure(grammar, "stop it").reason == "is not derived from character 5 on"
 
 
 def test_a_refusal_shows_a_few_of_many_continuations() -> None:
-    many = refusal(choice(*((Text(chr(code)),) for code in range(97, 123))), "1")
+    many = failure(choice(*((Text(chr(code)),) for code in range(97, 123))), "1")
     assert (many.expected, many.others) == (tuple(repr(char) for char in "abcdefgh"), 18)
     assert many.reason.endswith("or 'h' or 18 others")
 
@@ -158,22 +158,22 @@ def test_a_refusal_shows_a_few_of_many_continuations() -> None:
 def test_a_refusal_shows_first_what_comes_nearest_to_the_text() -> None:
     days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "Today", "Tomorrow")
     grammar = choice(*((Text(f"on {day}"),) for day in days))
-    assert refusal(grammar, "on wednesday").expected[0] == "'Wednesday'"
-    assert refusal(grammar, "on Tusday").reason == "is not derived from character 6 on; expected 'Tuesday'"
+    assert failure(grammar, "on wednesday").expected[0] == "'Wednesday'"
+    assert failure(grammar, "on Tusday").reason == "is not derived from character 6 on; expected 'Tuesday'"
 
 
 def test_a_refusal_does_not_show_what_begins_like_something_shorter() -> None:
     grammar = choice(*((Text(text),) for text in ("go on", "go", "gone", "good", "stay")))
-    assert refusal(grammar, "!").expected == ("'go'", "'stay'")
-    assert refusal(grammar, "go!").expected == ("' on'", "'ne'", "'od'")
+    assert failure(grammar, "!").expected == ("'go'", "'stay'")
+    assert failure(grammar, "go!").expected == ("' on'", "'ne'", "'od'")
 
 
 def test_a_refusal_shows_long_literals_in_part_and_classes_by_what_is_short() -> None:
-    assert refusal(choice((Text("a" * 1_000),)), "b").expected == (f"'{'a' * 39}…'",)
+    assert failure(choice((Text("a" * 1_000),)), "b").expected == (f"'{'a' * 39}…'",)
     quotes, newline = Chars.of([(ord('"'), ord('"'))]), Chars.of([(10, 10), (48, 57)])
-    assert refusal(choice((quotes.negated(),)), '"').expected == ('anything but ["]',)
-    assert refusal(choice((Chars(()).negated(),)), "").expected == ("anything",)
-    assert refusal(choice((newline,)), "a").expected == ("one of [\\n0-9]",)
+    assert failure(choice((quotes.negated(),)), '"').expected == ('anything but ["]',)
+    assert failure(choice((Chars(()).negated(),)), "").expected == ("anything",)
+    assert failure(choice((newline,)), "a").expected == ("one of [\\n0-9]",)
 
 
 @given(st.sampled_from(["", "a", "😀"]))
@@ -183,9 +183,9 @@ def test_a_grammar_that_derives_nothing_refuses_every_text(text: str) -> None:
         Grammar({"other": ((Text("a"),),)}),
         choice((Ref("start"),), (Text("a"), Ref(UNDEFINED)), (Chars(()),)),
     ]
-    assert [refusal(grammar, text) for grammar in nothing] == [Refusal(text, 0, ())] * 3
+    assert [failure(grammar, text) for grammar in nothing] == [ParseFailure(text, 0, ())] * 3
 
 
 def test_what_is_useless_is_not_expected() -> None:
     grammar = choice((Text("a"), Ref(UNDEFINED)), (Text("b"),)).with_rules({"unused": ((Text("c"),),)})
-    assert refusal(grammar, "a") == Refusal("a", 0, ("'b'",))
+    assert failure(grammar, "a") == ParseFailure("a", 0, ("'b'",))

@@ -5,12 +5,12 @@ from itertools import islice
 import pytest
 
 from fewparse.errors import LimitExceeded
-from fewparse.grammar.chart import Chart, ChartParser, Refusal
-from fewparse.grammar.forest import Forest, ForestParser
+from fewparse.grammar.parsing.chart import Chart, ChartParser, ParseFailure
+from fewparse.grammar.parsing.forest import Forest, ForestParser
+from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Grammar, Production, Ref, Text
-from fewparse.grammar.scfg import read_scfg_text
 from fewparse.grammar.synchronous import PairedRule, Pairing, SynchronousGrammar
-from fewparse.grammar.translate import Translator
+from fewparse.grammar.translation.translator import Translator
 
 LEFT = Grammar({"start": ((Ref("start"), Text("a")), (Text("a"),))})
 RIGHT = Grammar({"start": ((Text("a"), Ref("start")), (Text("a"),))})
@@ -74,10 +74,10 @@ def test_a_hundred_thousand_alternatives_are_told_apart() -> None:
     parser = ChartParser(Grammar({"start": tuple((Text(f"w{i}"),) for i in range(100_000))}))
     assert parser.accepts("w99999")
     refused = parser.parse("w100000")
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, ParseFailure)
     assert refused.at == 6
     outside = parser.parse("x")
-    assert isinstance(outside, Refusal)
+    assert isinstance(outside, ParseFailure)
     assert len(outside.expected) + outside.others == 10  # the others begin with one of w0 to w9
 
 
@@ -102,7 +102,7 @@ def test_too_much_is_said_with_its_place_and_a_way_out() -> None:
 def test_the_states_of_many_texts_are_forgotten_and_the_answers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = ChartParser(LEFT)
     before = parser.parse("aaa")
-    monkeypatch.setattr("fewparse.grammar.chart.MOST_STATES", 0)
+    monkeypatch.setattr("fewparse.grammar.parsing.chart.MOST_STATES", 0)
     assert isinstance(before, Chart)
     assert [parser.parse(text) for text in ("aaa", "aab", "aaa")] == [
         before,
@@ -128,7 +128,7 @@ def test_a_grammar_that_derives_only_on_one_side_says_so() -> None:
     assert Translator(half).to_program("a").error == (
         "is derived, but its derivations have no counterpart on the other side"
     )
-    assert Translator(half).to_utterance("a").refusal == Refusal("a", 0, ())
+    assert Translator(half).to_utterance("a").failure == ParseFailure("a", 0, ())
 
 
 def test_what_is_deep_can_be_shown() -> None:
@@ -141,7 +141,7 @@ def test_what_is_deep_can_be_shown() -> None:
 
 
 def test_a_text_with_too_many_derivations_to_keep_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fewparse.grammar.forest.MOST_STEPS", 1_000)
+    monkeypatch.setattr("fewparse.grammar.parsing.forest.MOST_STEPS", 1_000)
     parser = ForestParser(Grammar({"start": ((Ref("start"), Ref("start")), (Text("a"),))}))
     assert isinstance(parser.parse("a" * 10), Forest)
     with pytest.raises(LimitExceeded, match="too ambiguous"):

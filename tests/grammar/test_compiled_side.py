@@ -6,12 +6,12 @@ import pytest
 from hypothesis import assume, given
 
 from fewparse.constrain.cfg import ContextFree
-from fewparse.grammar.chart import ChartParser, Refusal
+from fewparse.grammar.parsing.chart import ChartParser, ParseFailure
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SIDES, Side, SynchronousGrammar
-from fewparse.grammar.translate import Translator
+from fewparse.grammar.translation.translator import Translator
 from fewparse.vocabulary import BYTES
-from grammar.random_grammars import candidates, examples, heights, sampler, seeds, synchronous_grammars
+from support.random_grammars import candidates, examples, heights, sampler, seeds, synchronous_grammars
 
 both_sides = pytest.mark.parametrize("side", SIDES)
 
@@ -49,7 +49,7 @@ def test_stops_where_the_chart_parser_refuses(side: Side, grammar: SynchronousGr
     for text in candidates(rules, rng, count=4):
         parsed = parser.parse(text)
         count, state = start.walk(single_bytes(text))
-        if isinstance(parsed, Refusal):
+        if isinstance(parsed, ParseFailure):
             viable = text.encode()[:count].decode(errors="ignore")
             assert len(viable) == parsed.at
         else:

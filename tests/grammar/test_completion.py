@@ -5,13 +5,13 @@ import random
 import pytest
 from hypothesis import given
 
-from fewparse.domains.loading import find_domain
-from fewparse.grammar.completion import Completer
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.domains.load import find_domain
+from fewparse.grammar.parsing.completion import Completer
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar
-from grammar.earley import Recogniser
-from grammar.random_grammars import ALPHABET, candidates, examples, heights, plain_grammars, seeds
-from grammar.samples import strings
+from support.earley import Recogniser
+from support.random_grammars import ALPHABET, candidates, examples, heights, plain_grammars, seeds
+from support.sample_grammars import strings
 
 
 def missing(recogniser: Recogniser, text: str) -> int | None:

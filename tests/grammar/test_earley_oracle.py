@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text
-from grammar.earley import Recogniser, characters
-from grammar.samples import ALPHABETS, CALENDAR, SAMPLES, lark_language, longest_within, strings
+from support.earley import Recogniser, characters
+from support.sample_grammars import ALPHABETS, CALENDAR, SAMPLES, lark_language, longest_within, strings
 
 
 @pytest.mark.parametrize("name", SAMPLES)

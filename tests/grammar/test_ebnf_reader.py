@@ -5,10 +5,10 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from lark.exceptions import GrammarError
 
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar
-from grammar.earley import Recogniser
-from grammar.samples import CALENDAR, lark_language, longest_within, strings
+from support.earley import Recogniser
+from support.sample_grammars import CALENDAR, lark_language, longest_within, strings
 
 FEATURES = {
     "a literal": ('start: "ab"', "abc", {"ab"}),

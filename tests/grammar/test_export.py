@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import ConstraintError, LimitExceeded
-from fewparse.grammar import left_recursion
-from fewparse.grammar.ebnf import read_grammar
-from fewparse.grammar.export import to_gbnf, to_lark
-from fewparse.grammar.left_recursion import circles, components, corners, only_repetition, repetition
+from fewparse.grammar.export import left_recursion
+from fewparse.grammar.export.left_recursion import circles, components, corners, only_repetition, repetition
+from fewparse.grammar.export.notations import to_gbnf, to_lark
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import LAST_CODE_POINT, Chars, Grammar, Production, Ref, Text, deriving_names, trim
-from grammar.earley import Recogniser
-from grammar.llama_grammar import LlamaGrammar, functions
-from grammar.random_grammars import ALPHABET, candidates, plain_grammars, seeds
-from grammar.samples import ALPHABETS, CALENDAR, SAMPLES, lark_language, longest_within, strings
+from support.earley import Recogniser
+from support.llama_grammar import LlamaGrammar, functions
+from support.random_grammars import ALPHABET, candidates, plain_grammars, seeds
+from support.sample_grammars import ALPHABETS, CALENDAR, SAMPLES, lark_language, longest_within, strings
 
 on_many = settings(max_examples=150, deadline=None)
 has_llama = pytest.mark.skipif(not functions(), reason="the shared object does not export llama.cpp's grammars")

@@ -8,10 +8,10 @@ from math import comb
 import pytest
 from hypothesis import assume, given
 
-from fewparse.grammar.forest import Forest, ForestParser, Node, Tree
+from fewparse.grammar.parsing.forest import Forest, ForestParser, Node, Tree
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text
-from grammar.enumeration import Spans, leaves, plain
-from grammar.random_grammars import candidates, examples, heights, plain_grammars, seeds
+from support.enumeration import Spans, leaves, plain
+from support.random_grammars import candidates, examples, heights, plain_grammars, seeds
 
 MOST_TREES = 3_000
 BALANCED = Grammar({"start": ((Ref("start"), Ref("start")), (Text("a"),))})

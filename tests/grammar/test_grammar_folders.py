@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from fewparse.errors import FewparseError, GrammarError, UsageError
-from fewparse.grammar.loading import open_grammar
+from fewparse.grammar.readers.load import open_grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
-from fewparse.grammar.translate import Translator
+from fewparse.grammar.translation.translator import Translator
+from support.data import SMCALFLOW
 
-RELEASED = Path(__file__).parents[3] / "shared" / "data" / "smcalflow" / "released-grammar"
+RELEASED = SMCALFLOW / "released-grammar"
 TYPES = "Switch,Unit,device: Device\n#Device,Device\n"
 TEMPLATES = "Switch,turn on $device\n"
 START = "start -> unit\n"

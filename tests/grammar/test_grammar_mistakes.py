@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import GrammarError, LimitExceeded
-from fewparse.grammar.ebnf import read_grammar
-from grammar.samples import SAMPLES
+from fewparse.grammar.readers.ebnf import read_grammar
+from support.sample_grammars import SAMPLES
 
 MISTAKES = {
     "an undefined rule": ('start: "a" meetin\nmeeting: "b"', "`meetin` is not defined", "meetin\n"),

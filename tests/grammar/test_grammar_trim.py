@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, trim
-from grammar.earley import Recogniser
-from grammar.samples import ALPHABETS, SAMPLES, lark_language, longest_within, strings
+from support.earley import Recogniser
+from support.sample_grammars import ALPHABETS, SAMPLES, lark_language, longest_within, strings
 
 USELESS = '\nlost: "z" lost\nlone: "a" other\nother: "b"'
 

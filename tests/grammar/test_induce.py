@@ -6,24 +6,23 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewparse.constrain.copying import free_text
-from fewparse.domains.loading import load_domain
-from fewparse.domains.overnight.world import WORLDS
+from fewparse.constrain.copy_spans import free_text
+from fewparse.datasets.overnight.world import WORLDS
+from fewparse.domains.load import load_domain
 from fewparse.errors import GrammarError, UsageError
-from fewparse.grammar.chart import ChartParser
-from fewparse.grammar.induce import Merge, coverage, induce
+from fewparse.grammar.induction.induce import Merge, coverage, induce
+from fewparse.grammar.induction.sexpr import compact, read_program
+from fewparse.grammar.parsing.chart import ChartParser
 from fewparse.grammar.rules import Chars, Grammar, Ref, Symbol, Text, trim
-from fewparse.grammar.sexpr import compact, read_program
-from grammar.earley import Recogniser
+from support.data import DATA
+from support.earley import Recogniser
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 LEVELS: tuple[Merge, ...] = get_args(Merge)
 SAMPLES = 60
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 
-from fewparse.grammar.leading_blank import begins_with_blank, without_leading_blank
+from fewparse.grammar.readers.leading_blank import begins_with_blank, without_leading_blank
+from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Production, Ref, Text
-from fewparse.grammar.scfg import read_scfg_text
-from fewparse.grammar.scorers import Shortest
 from fewparse.grammar.synchronous import SIDES, PairedRule, Pairing, SynchronousGrammar
-from fewparse.grammar.translate import Direction, Translator
-from grammar.random_grammars import candidates, examples, heights, seeds, synchronous_grammars
+from fewparse.grammar.translation.scorers import Shortest
+from fewparse.grammar.translation.translator import Direction, Translator
+from support.random_grammars import candidates, examples, heights, seeds, synchronous_grammars
 
 EVENTS = r"""
 start -> " " unit , unit
@@ -54,7 +54,7 @@ def test_each_pair_has_lost_its_blanks_and_nothing_else(grammar: SynchronousGram
         for text in dict.fromkeys(candidates(bare.side(side), rng, count=3, longest=10)):
             before = Direction(blank, side).translate(f" {text}", Shortest(), 4)
             after = Direction(bare, side).translate(text, Shortest(), 4)
-            assert (after.refusal is None) == (before.refusal is None)
+            assert (after.failure is None) == (before.failure is None)
             assert after.texts == tuple(other[1:] for other in before.texts)
 
 

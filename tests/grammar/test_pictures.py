@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fewparse.grammar.branches import Branch, of_reading, of_tree, text_of
-from fewparse.grammar.ebnf import read_grammar
-from fewparse.grammar.forest import Forest, ForestParser
-from fewparse.grammar.pictures import MARGIN, MOST_WIDTH, quoted, tree_svg, tree_text
+from fewparse.grammar.analysis.derivation import Branch, of_reading, of_tree, text_of
+from fewparse.grammar.analysis.sampling import least_depth, render
+from fewparse.grammar.analysis.tree_svg import MARGIN, MOST_WIDTH, quoted, tree_svg, tree_text
+from fewparse.grammar.parsing.forest import Forest, ForestParser
+from fewparse.grammar.readers.ebnf import read_grammar
+from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Grammar
-from fewparse.grammar.sampling import least_depth, render
-from fewparse.grammar.scfg import read_scfg_text
 from fewparse.grammar.synchronous import SynchronousGrammar
-from fewparse.grammar.translate import Translator
-from grammar.random_grammars import candidates, plain_grammars, seeds, synchronous_grammars
+from fewparse.grammar.translation.translator import Translator
+from support.random_grammars import candidates, plain_grammars, seeds, synchronous_grammars
 
 SVG = "{http://www.w3.org/2000/svg}"
 GREETING = """

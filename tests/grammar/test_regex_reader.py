@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewparse.grammar.ebnf import read_grammar
-from grammar.earley import Recogniser
-from grammar.samples import longest_within, strings
+from fewparse.grammar.readers.ebnf import read_grammar
+from support.earley import Recogniser
+from support.sample_grammars import longest_within, strings
 
 PATTERNS = [
     (r"abc", "abc"),

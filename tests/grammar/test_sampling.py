@@ -12,10 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import ConstraintError, LimitExceeded
-from fewparse.grammar.chart import ChartParser
-from fewparse.grammar.ebnf import read_grammar
-from fewparse.grammar.rules import Chars, Grammar, Ref, Text, trim
-from fewparse.grammar.sampling import (
+from fewparse.grammar.analysis.sampling import (
     Key,
     Pair,
     Sampler,
@@ -25,11 +22,14 @@ from fewparse.grammar.sampling import (
     render,
     render_side,
 )
-from fewparse.grammar.scfg import read_scfg_text
+from fewparse.grammar.parsing.chart import ChartParser
+from fewparse.grammar.readers.ebnf import read_grammar
+from fewparse.grammar.readers.scfg import read_scfg_text
+from fewparse.grammar.rules import Chars, Grammar, Ref, Text, trim
 from fewparse.grammar.synchronous import SIDES, PairedRule, Pairing, SynchronousGrammar
-from fewparse.grammar.translate import Translator
-from grammar.earley import Recogniser
-from grammar.random_grammars import heights, plain_grammars, synchronous_grammars
+from fewparse.grammar.translation.translator import Translator
+from support.earley import Recogniser
+from support.random_grammars import heights, plain_grammars, synchronous_grammars
 
 SOURCE = """
 start -> "show " thing please | "list " thing please , "(list " thing ")"
@@ -99,8 +99,8 @@ def test_the_least_depth_of_pairs_is_that_of_both_sides_together() -> None:
 def test_the_same_seed_gives_the_same_pairs_anywhere() -> None:
     pairs = list(render(read_scfg_text(SOURCE), 30, 5))
     script = f"""
-from fewparse.grammar.sampling import Pair, render
-from fewparse.grammar.scfg import read_scfg_text
+from fewparse.grammar.analysis.sampling import Pair, render
+from fewparse.grammar.readers.scfg import read_scfg_text
 print(list(render(read_scfg_text({SOURCE!r}), 30, 5)) == {pairs})
 """
     for hash_seed in ("1", "2"):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import FewparseError, GrammarError, LimitExceeded
-from fewparse.grammar import scfg
-from fewparse.grammar.scfg import read_scfg, read_scfg_text
+from fewparse.grammar.readers import scfg
+from fewparse.grammar.readers.scfg import read_scfg, read_scfg_text
 
 NO_COMMENT = "There are no trailing comments"
 CONTINUATION = "There are no continuation lines"

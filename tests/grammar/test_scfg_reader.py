@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import GrammarError
+from fewparse.grammar.readers.scfg import read_scfg, read_scfg_text
 from fewparse.grammar.rules import Chars, Production, Ref, Symbol, Text
-from fewparse.grammar.scfg import read_scfg, read_scfg_text
 from fewparse.grammar.synchronous import PairedRule, Pairing, Place, SynchronousGrammar
 
 BEGIN = "start -> #e\n"

@@ -6,12 +6,12 @@ import random
 import pytest
 from hypothesis import given
 
+from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Ref
-from fewparse.grammar.scfg import read_scfg_text
-from fewparse.grammar.scorers import MOST_COST, Context, FewestRules, Learned, Scorer, Shortest, Use
 from fewparse.grammar.synchronous import SynchronousGrammar
-from fewparse.grammar.translate import Translator
-from grammar.random_grammars import examples, seeds, synchronous_grammars
+from fewparse.grammar.translation.scorers import MOST_COST, Context, FewestRules, Learned, Scorer, Shortest, Use
+from fewparse.grammar.translation.translator import Translator
+from support.random_grammars import examples, seeds, synchronous_grammars
 
 EVENTS = read_scfg_text(
     "\n".join(

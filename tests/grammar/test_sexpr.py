@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.errors import GrammarError
-from fewparse.grammar.sexpr import Atom, Call, Form, Node, Part, compact, read_program, take_apart
+from fewparse.grammar.induction.sexpr import Atom, Call, Form, Node, Part, compact, read_program, take_apart
 
 WORDS = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters='()"'), min_size=1, max_size=4)
 TEXTS = st.text(st.sampled_from('ab ()\\"\n'), max_size=4).map(

@@ -6,11 +6,11 @@ from string import ascii_lowercase
 from hypothesis import given
 
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text
-from fewparse.grammar.strings import MOST_STRINGS, ShortStrings
-from grammar.earley import Recogniser
-from grammar.enumeration import shortest_strings
-from grammar.random_grammars import NAMES, UNDEFINED, ascii_grammars, examples, heights, plain_grammars
-from grammar.samples import strings
+from fewparse.grammar.translation.strings import MOST_STRINGS, ShortStrings
+from support.earley import Recogniser
+from support.enumeration import shortest_strings
+from support.random_grammars import NAMES, UNDEFINED, ascii_grammars, examples, heights, plain_grammars
+from support.sample_grammars import strings
 
 LETTER = Chars.of([(ord("a"), ord("z"))])
 SHORT = list(strings("ab", 5))

@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import LimitExceeded
+from fewparse.grammar.readers.single_char import PLAIN_CLASS, single_char
 from fewparse.grammar.rules import LAST_CODE_POINT, SURROGATES, Chars
-from fewparse.grammar.single_char import PLAIN_CLASS, single_char
 
 EVERYTHING = Chars(()).negated()
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.grammar.loading import folder_sources
-from fewparse.grammar.scfg import read_scfg
-from fewparse.grammar.translate import Translator
+from fewparse.grammar.readers.load import folder_sources
+from fewparse.grammar.readers.scfg import read_scfg
+from fewparse.grammar.translation.translator import Translator
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data" / "smcalflow"

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from fewparse.grammar.ebnf import read_grammar
-from fewparse.grammar.forest import ForestParser
+from fewparse.grammar.analysis.statistics import Line, Named, ambiguity, side_statistics, statistics
+from fewparse.grammar.parsing.forest import ForestParser
+from fewparse.grammar.readers.ebnf import read_grammar
+from fewparse.grammar.readers.scfg import read_scfg, read_scfg_text
 from fewparse.grammar.rules import Chars, Grammar, Ref, Symbol, Text, trim
-from fewparse.grammar.scfg import read_scfg, read_scfg_text
-from fewparse.grammar.statistics import Line, Named, ambiguity, side_statistics, statistics
 from fewparse.grammar.synchronous import PairedRule, Pairing, Place, SynchronousGrammar
-from grammar.random_grammars import heights, plain_grammars
+from support.random_grammars import heights, plain_grammars
 
 SOURCE = """
 start -> "show " thing , "(show " thing ")"
@@ -184,7 +184,7 @@ def test_ambiguity_of_lines() -> None:
     assert [line.text for line in found.derived] == ["bc", "aaaa", "aaa", "a"]
     (refused,) = found.refused
     assert refused.text == "x"
-    assert "expected" in str(refused.refusal)
+    assert "expected" in str(refused.failure)
 
 
 def test_ambiguity_of_nothing() -> None:
@@ -195,7 +195,7 @@ def test_ambiguity_of_nothing() -> None:
 def test_a_line_that_is_too_much_for_the_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = ForestParser(read_grammar('start: start start | "a"'))
     monkeypatch.setattr(parser._parser, "_most_steps", 50)
-    assert "steps to parse" in str(ambiguity(parser, ["a" * 50]).lines[0].refusal)
+    assert "steps to parse" in str(ambiguity(parser, ["a" * 50]).lines[0].failure)
 
 
 def test_a_large_grammar_is_no_problem() -> None:

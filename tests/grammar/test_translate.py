@@ -7,13 +7,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fewparse.grammar.inside import LENGTH_BITS
-from fewparse.grammar.scfg import read_scfg_text
-from fewparse.grammar.scorers import Context, Shortest, Use
+from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.synchronous import SIDES, Side, SynchronousGrammar
-from fewparse.grammar.translate import Direction, Translation, Translator
-from grammar.enumeration import Counterparts
-from grammar.random_grammars import candidates, examples, heights, sampler, seeds, synchronous_grammars
+from fewparse.grammar.translation.inside import LENGTH_BITS
+from fewparse.grammar.translation.scorers import Context, Shortest, Use
+from fewparse.grammar.translation.translator import Direction, Translation, Translator
+from support.enumeration import Counterparts
+from support.random_grammars import candidates, examples, heights, sampler, seeds, synchronous_grammars
 
 LONGEST = 5
 SPLITS = [
@@ -56,8 +56,8 @@ def sources(grammar: SynchronousGrammar, side: Side, rng: random.Random) -> Iter
 
 def judge(translation: Translation, oracle: Counterparts, wanted: int) -> None:
     """A translation is what brute force finds, as far as that goes."""
-    assert (translation.refusal is None) == (oracle.spans.root in oracle.spans.found)
-    if translation.refusal is None:
+    assert (translation.failure is None) == (oracle.spans.root in oracle.spans.found)
+    if translation.failure is None:
         assert translation.derivations == (None if oracle.spans.is_cyclic else oracle.spans.count())
     expected, costs = oracle.best_first(), oracle.texts()
     found = [reading for reading in translation.readings if len(reading.text) <= LONGEST]
@@ -115,7 +115,7 @@ def test_there_and_back_is_where_it_started(grammar: SynchronousGrammar, rng: ra
         assume(sample)
         text = sample(rng)[:40] if sample else ""
         translation = there(text, wanted=5)
-        if translation.refusal is None:
+        if translation.failure is None:
             assert translation.readings
             for other in translation.texts:
                 returned = back(other, wanted=100)
@@ -134,7 +134,7 @@ def test_the_same_question_has_the_same_answer(grammar: SynchronousGrammar, rng:
     fresh = [Translator(grammar, scorer).to_program(text, wanted=10) for text in asked]
     for answers in zip(first, again, fresh, strict=True):
         assert len({tuple((r.value, r.text) for r in answer.readings) for answer in answers}) == 1
-        assert len({(a.complete, a.derivations, a.refusal, a.error) for a in answers}) == 1
+        assert len({(a.complete, a.derivations, a.failure, a.error) for a in answers}) == 1
 
 
 @given(grammar=synchronous_grammars(), rng=seeds)

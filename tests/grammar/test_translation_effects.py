@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
-from fewparse.grammar.scfg import read_scfg_text
-from fewparse.grammar.scorers import FewestRules, Scorer
-from fewparse.grammar.strings import MOST_STRINGS
-from fewparse.grammar.translate import Translation, Translator
+from fewparse.grammar.readers.scfg import read_scfg_text
+from fewparse.grammar.translation.scorers import FewestRules, Scorer
+from fewparse.grammar.translation.strings import MOST_STRINGS
+from fewparse.grammar.translation.translator import Translation, Translator
 
 PRINTABLE = "".join(map(chr, range(32, 127)))
 
@@ -36,8 +36,8 @@ def test_utterances_of_the_same_length_come_by_their_text() -> None:
 def test_case_and_blanks_count() -> None:
     plain = translator('start -> "Say " word', 'word -> " a" , "A"')
     assert plain.to_program("Say  a").best == "Say A"
-    assert plain.to_program("say  a").refusal is not None
-    assert plain.to_program("Say a").refusal is not None
+    assert plain.to_program("say  a").failure is not None
+    assert plain.to_program("Say a").failure is not None
 
 
 def test_a_mirrored_rule_is_itself() -> None:
@@ -108,7 +108,7 @@ def test_a_dropped_name_needs_no_counterpart() -> None:
 def test_what_is_only_said_has_no_program_of_its_own() -> None:
     silent = translator('start -> word , "(" word ")"', 'word 1> "hm"', 'word -> "yes"')
     translation = silent.to_program("hm")
-    assert (translation.best, translation.refusal, translation.derivations) == (None, None, 1)
+    assert (translation.best, translation.failure, translation.derivations) == (None, None, 1)
     assert translation.error == "is derived, but its derivations have no counterpart on the other side"
     assert silent.to_program("yes").best == "(yes)"
 
@@ -128,14 +128,14 @@ def test_an_optional_symbol_of_the_utterance_alone_is_dropped() -> None:
 def test_an_optional_symbol_of_the_program_alone_makes_its_rule_useless() -> None:
     dead = translator('start -> "a" , "A" "!"?', 'start -> "b" , "B"')
     assert dead.to_program("a").error is not None
-    assert dead.to_utterance("A").refusal is not None
+    assert dead.to_utterance("A").failure is not None
     assert dead.to_utterance("B").best == "b"
 
 
 def test_an_undefined_name_makes_only_its_rules_useless() -> None:
     part = translator('start -> "a" nowhere , "A" nowhere', 'start -> "b" , "B"', 'start -> "c" , "C" nowhere')
     assert part.to_program("b").best == "B"
-    assert part.to_program("a").refusal is not None
+    assert part.to_program("a").failure is not None
     assert part.to_program("c").error is not None
     free = translator('start -> "a" , n', "n -> nowhere", 'n -> "n" other', "other -> nowhere", 'n -> "m"')
     assert every(free.to_program("a", wanted=9)) == {"m"}

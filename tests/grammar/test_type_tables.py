@@ -1,16 +1,16 @@
 import re
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.errors import GrammarError
-from fewparse.grammar.csv_table import Table
-from fewparse.grammar.type_tables import Induced, induce_from_tables
+from fewparse.grammar.readers.csv_table import Table
+from fewparse.grammar.readers.type_tables import Induced, induce_from_tables
+from support.data import SMCALFLOW
 
-RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "smcalflow" / "released-grammar"
+RELEASED = SMCALFLOW / "released-grammar"
 released = pytest.mark.skipif(not RELEASED.is_dir(), reason="the released tables are not at hand")
 EMPTY = "empty -> #e , #e"
 

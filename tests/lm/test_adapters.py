@@ -11,19 +11,19 @@ from typing import Any
 import gguf
 import pytest
 
-from fewparse.domains.loading import bundled_domains
+from fewparse.domains.load import bundled_domains
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable, UsageError
 from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.llama import Llama
+from fewparse.lm.load import adapted
 from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Completion, NextTokens, Sampling
-from fewparse.lm.opening import adapted
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
 from fewparse.prompt import Part, Prompt
-from lm.adapters import BLOCKS, SHAPES, close, provenance, write_adapter
-from toy import ToyModel
+from support.adapters import BLOCKS, SHAPES, close, provenance, write_adapter
+from support.toy_model import ToyModel
 
 STOP = b"\n"
 NOISE = 1e-3
@@ -31,7 +31,7 @@ BATCH_NOISE = 1.0  # nats that the shape of a batch may cost a quantised model
 PATIENCE = 300
 FRUITS = Prompt((Part("Fruits: apple, pear,", False),))
 NUMBERS = Prompt((Part("One, two, three,", False),))
-SAMPLING = Sampling(n=2, temperature=1.0, limit=5, seed=3)
+SAMPLING = Sampling(n=2, temperature=1.0, max_tokens=5, seed=3)
 
 Make = Callable[..., LocalModel]
 
@@ -160,7 +160,9 @@ def test_giving_back_an_adapted_model_leaves_the_others(model: EmbeddedModel, un
     assert (thought(model), thought(some)) == before
 
 
-def at_once(voices: Sequence[LocalModel], work: Callable[[LocalModel, Callable[[], Any]], Any]) -> list[Any]:
+def max_concurrency(
+    voices: Sequence[LocalModel], work: Callable[[LocalModel, Callable[[], Any]], Any]
+) -> list[Any]:
     """What each voice gives where all work in threads of their own, and wait for each other when they say so."""
     together = Barrier(len(voices), timeout=PATIENCE)
     with ThreadPoolExecutor(len(voices)) as pool:
@@ -178,7 +180,7 @@ def test_samples_under_several_adapters_at_once_are_those_of_each_alone(model: E
     voices = [model, under("a.gguf", seed=1), under("b.gguf", seed=2)]
     alone = [sample(voice) for voice in voices]
     assert alone[0] != alone[1] != alone[2] != alone[0]
-    assert at_once(voices, sample) == alone
+    assert max_concurrency(voices, sample) == alone
 
 
 def test_searches_that_take_turns_at_every_token_go_on_where_each_of_them_was(
@@ -197,7 +199,7 @@ def test_searches_that_take_turns_at_every_token_go_on_where_each_of_them_was(
     alone = [walk(voice) for voice in voices]
     for some, other in combinations(alone, 2):
         assert max(abs(a - b) for a, b in zip(some, other, strict=True)) > 2 * BATCH_NOISE
-    for found, expected in zip(at_once(voices, walk), alone, strict=True):
+    for found, expected in zip(max_concurrency(voices, walk), alone, strict=True):
         assert found == pytest.approx(expected, abs=BATCH_NOISE)
 
 
@@ -280,9 +282,9 @@ def test_a_file_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
         ("{", "all of it"),
         ("[]", "all of it"),
         ("null", "all of it"),
-        (provenance().model_dump_json(exclude={"template"}), "template"),
+        (provenance().model_dump_json(exclude={"prompt"}), "prompt"),
         (provenance().model_dump_json().replace('"epochs":3', '"epochs":"three"'), "epochs"),
-        (provenance().model_dump_json().replace('"rank":2', '"rank":{}'), "recipe.rank.float"),
+        (provenance().model_dump_json().replace('"rank":2', '"rank":{}'), "config.rank.float"),
     ],
 )
 def test_a_provenance_that_cannot_be_read_is_told_with_what_is_wrong(
@@ -296,7 +298,7 @@ def test_a_provenance_that_cannot_be_read_is_told_with_what_is_wrong(
 
 
 def test_a_provenance_is_read_as_it_was_written_and_what_a_later_version_adds_is_let_pass(tmp_path: Path) -> None:
-    told = provenance(domain="Küche 🍐", recipe={"rank": 2, "rate": 0.5})
+    told = provenance(domain="Küche 🍐", config={"rank": 2, "rate": 0.5})
     later = told.model_dump_json().replace("{", '{"mood": "fine", ', 1)
     for said in (told, later):
         assert read_adapter(write_adapter(tmp_path / "mine.gguf", said=said)).provenance == told

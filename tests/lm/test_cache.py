@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewparse.lm.cache import AnswerCache, answers_path, cache_key
+from fewparse.lm.cache import ResponseCache, answers_path, cache_key
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 JSON = st.recursive(
@@ -35,8 +35,8 @@ def silent(message: str) -> None:
 
 
 @contextmanager
-def opened(path: Path, limit: int = 1 << 30, tell: Callable[[str], None] = silent) -> Iterator[AnswerCache]:
-    with closing(AnswerCache(path, limit, tell, timeout=10)) as cache:
+def opened(path: Path, limit: int = 1 << 30, tell: Callable[[str], None] = silent) -> Iterator[ResponseCache]:
+    with closing(ResponseCache(path, limit, tell, timeout=10)) as cache:
         yield cache
 
 
@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> Path:
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
     """A process of its own, which talks through pipes."""
-    begin = "import os, sys, time\nfrom pathlib import Path\nfrom fewparse.lm.cache import AnswerCache\n"
+    begin = "import os, sys, time\nfrom pathlib import Path\nfrom fewparse.lm.cache import ResponseCache\n"
     command = [sys.executable, "-W", "error", "-c", begin + script, *map(str, arguments)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -68,14 +68,14 @@ def ended(process: subprocess.Popen[str]) -> str:
 def test_it_is_a_dictionary_that_survives(actions: list[tuple[str, str, Any]]) -> None:
     oracle: dict[str, Any] = {}
     with TemporaryDirectory() as folder:
-        cache = AnswerCache(Path(folder) / "answers.sqlite", tell=silent)
+        cache = ResponseCache(Path(folder) / "answers.sqlite", tell=silent)
         for action, key, value in actions:
             if action == "keep":
                 cache.keep(key, value)
                 oracle[key] = value
             elif action == "reopen":
                 cache.close()
-                cache = AnswerCache(cache.path, tell=silent)
+                cache = ResponseCache(cache.path, tell=silent)
             elif action == "clear":
                 assert cache.clear() == len(oracle)
                 oracle.clear()
@@ -188,7 +188,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
         now[0] += seconds
 
     with monkeypatch.context() as patched:
-        patched.setattr("fewparse.lm.answer_file.time.time", lambda: now[0])
+        patched.setattr("fewparse.lm.response_cache.time.time", lambda: now[0])
         yield passes
 
 
@@ -293,7 +293,7 @@ for file in files:
     sys.stdout.write("ready\\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    cache = AnswerCache(Path(file))
+    cache = ResponseCache(Path(file))
     for i in range(20):
         cache.keep(f"{own} {i}", [int(own), i])
         assert cache.find(f"{own} {i}") == [int(own), i]
@@ -329,7 +329,7 @@ def together(processes: list[subprocess.Popen[str]], times: int) -> None:
 
 KEEP_AND_DIE = """
 import signal
-cache = AnswerCache(Path(sys.argv[1]))
+cache = ResponseCache(Path(sys.argv[1]))
 for i in range(20):
     cache.keep(str(i), {"answer": i})
 os.kill(os.getpid(), signal.SIGKILL)
@@ -346,7 +346,7 @@ def test_what_was_kept_survives_a_killed_process(path: Path) -> None:
 
 def test_a_process_killed_while_it_keeps_leaves_whole_answers_and_right_totals(path: Path) -> None:
     script = """
-cache = AnswerCache(Path(sys.argv[1]), limit=200_000)
+cache = ResponseCache(Path(sys.argv[1]), limit=200_000)
 for i in range(100_000):
     cache.keep(str(i % 50), [i] * 1000)
     if i == 100:
@@ -516,7 +516,7 @@ def test_an_answer_that_has_changed_or_is_no_json_any_more_is_a_miss_and_dropped
 def assert_given_up(path: Path, why: str, timeout: float = 0.2) -> None:
     """Looking and keeping go on without the file, and that is said once."""
     told: list[str] = []
-    with closing(AnswerCache(path, tell=told.append, timeout=timeout)) as cache:
+    with closing(ResponseCache(path, tell=told.append, timeout=timeout)) as cache:
         for i in range(3):
             cache.keep(str(i), i)
             assert cache.find(str(i)) is None
@@ -586,7 +586,7 @@ def test_a_lock_that_is_let_go_in_time_is_waited_for(path: Path) -> None:
 
 USE = """
 told = []
-cache = AnswerCache(Path(sys.argv[1]), tell=told.append)
+cache = ResponseCache(Path(sys.argv[1]), tell=told.append)
 {trouble}
 for i in range(100):
     cache.keep(f"new {{i}}", "x" * 10_000)
@@ -625,5 +625,8 @@ def test_a_disk_without_room(path: Path) -> None:
 
 def test_by_default_a_warning_says_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with closing(AnswerCache(tmp_path / "file" / "answers.sqlite")) as cache, pytest.warns(match="cannot be used"):
+    with (
+        closing(ResponseCache(tmp_path / "file" / "answers.sqlite")) as cache,
+        pytest.warns(match="cannot be used"),
+    ):
         assert cache.find("a") is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fewparse.errors import CorruptModel, ModelUnavailable
 from fewparse.lm.gguf import MOST_ENTRIES, read_metadata
-from lm.adapters import close
+from support.adapters import close
 
 Typed = tuple[str, Any]
 MOST_MEMORY = 8 << 20

@@ -8,7 +8,7 @@ import pytest
 from fewparse.errors import CorruptModel, ModelUnavailable, RuntimeMismatch, UnknownName, UsageError
 from fewparse.lm import llama
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.opening import open_model
+from fewparse.lm.load import open_model
 from fewparse.lm.weights import pull
 
 

@@ -18,17 +18,17 @@ from fewparse.lm.model import Completion, LanguageModel, NextTokens, Prefix, Sam
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from fewparse.vocabulary import Mask, Vocabulary
-from lm.adapters import write_adapter
-from lm.http.manners import HONEST, LLAMA_CPP
-from lm.http.toy_remote import toy_completions
-from toy import ToyModel
+from support.adapters import write_adapter
+from support.server_behaviours import HONEST, LLAMA_CPP
+from support.toy_model import ToyModel
+from support.toy_remote import toy_completions
 
 STOP = b"\n"
 NO_STOP = b"\0 no token begins like this"
 NOISE = 1.0  # nats that the shape of a batch may cost a quantised model
 FRUITS = Prompt((Part("Fruits: apple, pear,", False),))
 COUNTING = Prompt((Part("One, two, three, four,", False),))
-SAMPLING = Sampling(n=3, temperature=1.0, limit=6, seed=7, alternatives=4)
+SAMPLING = Sampling(n=3, temperature=1.0, max_tokens=6, seed=7, alternatives=4)
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +232,7 @@ def test_a_sample_tells_what_the_model_thought_at_every_position(subject: Langua
 def test_a_sample_stops_before_the_stop_or_at_the_limit(subject: LanguageModel) -> None:
     prefix = subject.tokenize(" b")
     for stop in (STOP, b","):
-        sampling = replace(SAMPLING, n=6, limit=5, stop=stop)
+        sampling = replace(SAMPLING, n=6, max_tokens=5, stop=stop)
         for completion in subject.sample(FRUITS, [prefix], sampling, Usage())[0]:
             assert not [t for t in completion.tokens if t.bytes.startswith(stop)]
             length = len(prefix) + len(completion.tokens)
@@ -242,23 +242,23 @@ def test_a_sample_stops_before_the_stop_or_at_the_limit(subject: LanguageModel) 
 
 def test_a_prefix_at_the_limit_is_not_carried_on(subject: LanguageModel) -> None:
     prefix = subject.tokenize(" banana, or")
-    sampling = replace(SAMPLING, limit=len(prefix))
+    sampling = replace(SAMPLING, max_tokens=len(prefix))
     assert [c[:3] for c in subject.sample(FRUITS, [prefix], sampling, Usage())[0]] == [((), (), ())] * 3
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """A guide that has had enough after some tokens."""
 
     left: int
 
-    def advance(self, piece: bytes) -> "Patience | None":
-        return Patience(self.left - 1) if self.left > 1 else None
+    def advance(self, piece: bytes) -> "RetryPolicy | None":
+        return RetryPolicy(self.left - 1) if self.left > 1 else None
 
 
 def test_a_guide_stops_a_sample_after_the_first_token_it_refuses(subject: LanguageModel) -> None:
-    sampling = replace(SAMPLING, n=8, limit=6, stop=NO_STOP)
-    guided, free = subject.sample(COUNTING, [(), ()], sampling, Usage(), [Patience(2), None])
+    sampling = replace(SAMPLING, n=8, max_tokens=6, stop=NO_STOP)
+    guided, free = subject.sample(COUNTING, [(), ()], sampling, Usage(), [RetryPolicy(2), None])
     assert {len(c.tokens) for c in guided if not c.ended and not cut_short(c)} == {2}
     assert max(len(c.tokens) for c in guided) == 2
     assert max(len(c.tokens) for c in free) > 2

@@ -12,7 +12,7 @@ from fewparse.prompt import Part, Prompt, bundled_template
 
 STOP = b"\n"
 NOISE = 1.0
-SAMPLING = Sampling(n=2, temperature=0.8, limit=4, seed=1)
+SAMPLING = Sampling(n=2, temperature=0.8, max_tokens=4, seed=1)
 
 
 def plain(text: str) -> Prompt:
@@ -98,7 +98,7 @@ def test_equal_questions_and_equal_samples_are_evaluated_once(clean: LocalModel)
     clean.next_tokens(prompt, [clean.tokenize(" e")] * 5, 1, STOP, usage)
     assert usage.forward_tokens == 1
     usage = Usage()
-    cold = Sampling(n=4, temperature=0.01, limit=4, stop=b"\0")
+    cold = Sampling(n=4, temperature=0.01, max_tokens=4, stop=b"\0")
     samples = clean.sample(prompt, [()], cold, usage)[0]
     assert len({c.tokens for c in samples}) == 1
     assert usage.forward_tokens == 3

@@ -17,7 +17,7 @@ from fewparse.lm.paths import Path as Tokens
 from fewparse.lm.token_tree import TokenTree
 from fewparse.lm.usage import Usage
 from fewparse.lm.whole_sequences import WholeSequences
-from lm import tiny_checkpoints as tiny
+from support import tiny_checkpoints as tiny
 
 torch = pytest.importorskip("torch", reason="torch is not installed: it belongs to the extra `transformers`")
 hf = pytest.importorskip("transformers", reason="transformers is not installed: it is an extra")
@@ -39,7 +39,7 @@ class Asked:
     """An evaluator over a tiny checkpoint, and the same checkpoint opened by transformers alone: the oracle."""
 
     def __init__(self, folder: Path, evaluator: Callable[..., Evaluator]) -> None:
-        from fewparse.lm.checkpoint import Checkpoint
+        from fewparse.lm.hf_backend import Checkpoint
 
         self.checkpoint = Checkpoint(str(folder))
         self._make = evaluator

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from fewparse.errors import CorruptModel, ModelError, ModelUnavailable, UsageError
 from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.load import open_model
 from fewparse.lm.model import Prefix
-from fewparse.lm.opening import open_model
 from fewparse.lm.token_tree import TokenTree
 from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import pull
 from fewparse.lm.whole_sequences import WholeSequences
 from fewparse.prompt import Part, Prompt
-from lm import tiny_checkpoints as tiny
+from support import tiny_checkpoints as tiny
 
 torch = pytest.importorskip("torch", reason="torch is not installed: it belongs to the extra `transformers`")
 hf = pytest.importorskip("transformers", reason="transformers is not installed: it is an extra")
@@ -167,7 +167,7 @@ def test_a_model_that_cannot_take_trees_is_told_once_and_right_all_the_same(tmp_
 
 
 def test_a_model_that_ignores_the_mask_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fewparse.lm.checkpoint import Checkpoint
+    from fewparse.lm.hf_backend import Checkpoint
 
     evaluate = Checkpoint.evaluate
 
@@ -211,7 +211,7 @@ def test_importing_the_package_does_not_import_torch() -> None:
 
 
 def test_without_the_extra_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "fewparse.lm.checkpoint", raising=False)
+    monkeypatch.delitem(sys.modules, "fewparse.lm.hf_backend", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModelUnavailable, match="torch") as caught:
         open_model("hf:some/model")

@@ -8,7 +8,7 @@ from fewparse.errors import UnknownName
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.usage import Usage
 from fewparse.retrieve.retriever import RETRIEVERS, Retriever, open_retriever
-from toy import ToyModel
+from support.toy_model import ToyModel
 
 POOL = [
     "turn on the lamp",

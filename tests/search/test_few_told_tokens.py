@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blind import Blind
 from fewparse.constrain.cfg import ContextFree
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
-from fewparse.grammar.ebnf import read_grammar
+from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
@@ -22,7 +21,8 @@ from fewparse.search.events import Closed, Event, RoundBegan, Spelt
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import Decoder, Settings
 from fewparse.vocabulary import BYTES, Mask
-from toy import ANYTHING, ToyModel
+from support.byte_model import Blind
+from support.toy_model import ANYTHING, ToyModel
 
 TOLD = 3
 GRAMMAR = read_grammar(
@@ -36,7 +36,7 @@ any_settings = st.builds(
     decoder=st.sampled_from(["greedy", "beam", "speculative"]),
     width=st.integers(1, 5),
     temperature=st.sampled_from([0.0, 0.5, 1.5]),
-    limit=st.sampled_from([2, 12]),
+    max_tokens=st.sampled_from([2, 12]),
     rounds=st.integers(1, 4),
     seed=st.integers(0, 5),
     alternatives=st.sampled_from([0, 3, 20]),
@@ -78,7 +78,7 @@ class Reticent(Blind):
 class WholeOutputs(Reticent):
     """Cannot be asked what follows the beginning of an output, as most models that converse."""
 
-    continues = False
+    supports_prefix = False
 
     def next_tokens(
         self,
@@ -160,7 +160,7 @@ def test_no_output_has_less_than_its_true_log_probability(
 def test_where_nothing_told_may_follow_the_constraints_own_span_or_characters_do(
     seed: int, decoder: Decoder, width: int
 ) -> None:
-    settings = Settings(decoder=decoder, width=width, limit=12, alternatives=TOLD)
+    settings = Settings(decoder=decoder, width=width, max_tokens=12, alternatives=TOLD)
     found, events = search(Reticent(ToyModel(seed)), Trie(["wxyz", "wxyw"], BYTES), settings)
     spelt = [event for event in events if isinstance(event, Spelt)]
     assert Spelt(b"", (b"wxy",)) in spelt
@@ -171,7 +171,7 @@ def test_where_nothing_told_may_follow_the_constraints_own_span_or_characters_do
 
 def test_a_character_of_several_bytes_is_spelt_whole() -> None:
     found, events = search(
-        Reticent(ToyModel()), Trie(["日本", "é!"], BYTES), Settings(decoder="beam", width=3, limit=12)
+        Reticent(ToyModel()), Trie(["日本", "é!"], BYTES), Settings(decoder="beam", width=3, max_tokens=12)
     )
     assert Spelt(b"", ("é".encode(), "日".encode())) in events
     assert {h.text.decode() for h in found} == {"日本", "é!"}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from blind import Blind
 from fewparse.constrain.state import MAX_STATES, Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -21,7 +20,8 @@ from fewparse.search.events import BackedOff, Branched, Closed, Event, Forced, R
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import Decoder, Settings
 from fewparse.vocabulary import BYTES
-from toy import ANYTHING, TOKENS, ToyModel
+from support.byte_model import Blind
+from support.toy_model import ANYTHING, TOKENS, ToyModel
 
 seeds = st.integers(0, 10_000)
 words = st.sets(st.text("abc", min_size=1, max_size=5), min_size=1, max_size=12)
@@ -32,7 +32,7 @@ any_settings = st.builds(
     decoder=st.sampled_from(["greedy", "beam", "speculative"]),
     width=st.integers(1, 6),
     temperature=st.sampled_from([0.0, 0.5, 1.5]),
-    limit=st.just(12),
+    max_tokens=st.just(12),
     rounds=st.integers(1, 5),
     seed=st.integers(0, 5),
     alternatives=st.sampled_from([0, 3, 20]),
@@ -63,7 +63,7 @@ def true_score(model: ToyModel, tokens: list[Token]) -> float:
 @given(seed=seeds, strings=plain_words)
 def test_a_beam_wider_than_the_set_finds_the_true_best_and_ranks_them_all(seed: int, strings: set[str]) -> None:
     model = ToyModel(seed)
-    settings = Settings(decoder="beam", width=100, limit=12)
+    settings = Settings(decoder="beam", width=100, max_tokens=12)
     found, _ = search(model, Trie(strings, model.vocabulary), settings)
     scores = {s.encode(): true_score(model, [Token(bytes([b]), b) for b in s.encode()]) for s in strings}
     assert [h.text for h in found] == sorted(scores, key=lambda text: -scores[text])
@@ -75,7 +75,7 @@ def test_a_beam_wider_than_the_set_finds_every_string_however_it_is_tokenised(
     seed: int, strings: set[str]
 ) -> None:
     model = ToyModel(seed)
-    found, _ = search(model, Trie(strings, model.vocabulary), Settings(decoder="beam", width=100, limit=12))
+    found, _ = search(model, Trie(strings, model.vocabulary), Settings(decoder="beam", width=100, max_tokens=12))
     assert {h.text for h in found} == {s.encode() for s in strings}
 
 
@@ -158,7 +158,7 @@ def test_greedy_takes_the_best_token_until_ending_is_better(seed: int) -> None:
         if said and answer.end_logprob > answer.best[0].logprob:
             break
         said = (*said, answer.best[0].token)
-    found, _ = search(model, Unconstrained(model.vocabulary), Settings(decoder="greedy", limit=8))
+    found, _ = search(model, Unconstrained(model.vocabulary), Settings(decoder="greedy", max_tokens=8))
     assert [h.tokens for h in found] == [said]
 
 
@@ -167,7 +167,7 @@ def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothin
     seed: int, decoys: set[str]
 ) -> None:
     model = ToyModel(seed)
-    greedy = Settings(decoder="greedy", limit=8)
+    greedy = Settings(decoder="greedy", max_tokens=8)
     free, _ = search(model, Unconstrained(model.vocabulary), greedy)
     assume(free and free[0].text.isascii())
     said = free[0].text.decode()
@@ -190,7 +190,7 @@ def test_a_model_that_hides_its_vocabulary_is_searched_as_exactly(
     seed: int, strings: set[str], width: int, decoder: Decoder
 ) -> None:
     model = ToyModel(seed)
-    settings = replace(Settings(width=width, limit=12, alternatives=len(TOKENS)), decoder=decoder)
+    settings = replace(Settings(width=width, max_tokens=12, alternatives=len(TOKENS)), decoder=decoder)
     seen = decode(model, ANYTHING, Trie(strings, model.vocabulary), settings, Usage())
     unseen = decode(Blind(model), ANYTHING, Trie(strings, BYTES), settings, Usage())
     assert [(h.text, h.score) for h in unseen] == [(h.text, h.score) for h in seen]
@@ -209,7 +209,7 @@ def test_a_model_that_hides_its_vocabulary_gives_well_formed_outputs(
 def test_when_the_rounds_run_out_greedy_steps_carry_on() -> None:
     model = ToyModel(3)
     constraint = Trie(["zzzzzzzz"], model.vocabulary)
-    settings = Settings(width=2, rounds=1, limit=12, free_back_off=False)
+    settings = Settings(width=2, rounds=1, max_tokens=12, free_back_off=False)
     found, events = search(model, constraint, settings)
     assert [h.text for h in found] == [b"zzzzzzzz"]
     assert max(e.number for e in events if isinstance(e, RoundBegan)) > 1
@@ -221,7 +221,7 @@ def test_an_output_that_reaches_the_limit_is_closed_in_the_shortest_well_formed_
     decoder: Decoder, forced_spans: bool
 ) -> None:
     model = ToyModel()
-    settings = replace(Settings(limit=2, forced_spans=forced_spans), decoder=decoder)
+    settings = replace(Settings(max_tokens=2, forced_spans=forced_spans), decoder=decoder)
     found, events = search(model, Trie(["caca", "cacacaca", "aaaa", "aaaaaa"], model.vocabulary), settings)
     closed = [e for e in events if isinstance(e, Closed)]
     assert [h.text for h in found] in ([b"caca"], [b"aaaa"])
@@ -232,22 +232,22 @@ def test_an_output_that_reaches_the_limit_is_closed_in_the_shortest_well_formed_
 def test_what_cannot_be_closed_is_nothing() -> None:
     model = ToyModel()
     endless = Trie(["a" * (MAX_STATES + 10)], model.vocabulary)
-    assert search(model, endless, Settings(decoder="greedy", limit=2))[0] == []
+    assert search(model, endless, Settings(decoder="greedy", max_tokens=2))[0] == []
 
 
-@given(seed=seeds, strings=words, settings=any_settings, limit=st.integers(1, 4))
+@given(seed=seeds, strings=words, settings=any_settings, max_tokens=st.integers(1, 4))
 def test_only_what_was_closed_is_longer_than_the_limit(
-    seed: int, strings: set[str], settings: Settings, limit: int
+    seed: int, strings: set[str], settings: Settings, max_tokens: int
 ) -> None:
     model = ToyModel(seed)
-    found, events = search(model, Trie(strings, model.vocabulary), replace(settings, limit=limit))
+    found, events = search(model, Trie(strings, model.vocabulary), replace(settings, max_tokens=max_tokens))
     assert {h.text.decode() for h in found} <= strings
     if not [e for e in events if isinstance(e, Closed)]:
-        assert all(len(h.tokens) <= limit for h in found)
+        assert all(len(h.tokens) <= max_tokens for h in found)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"width": 0}, {"width": 101}, {"temperature": -1}, {"limit": 0}, {"rounds": 0}, {"seed": -1}]
+    "wrong", [{"width": 0}, {"width": 101}, {"temperature": -1}, {"max_tokens": 0}, {"rounds": 0}, {"seed": -1}]
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from extras import need_torch
 from fewparse.domains.domain import Domain
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.tune.lessons import Lessons
-from tune.switches import make_switches
-from tune.tiny_model import write_tiny_model
+from fewparse.tune.dataset import Lessons
+from support.extras import need_torch
+from support.switch_domain import make_switches
+from support.tiny_model import write_tiny_model
 
 if TYPE_CHECKING:
-    from fewparse.tune.pupil import Pupil
+    from fewparse.tune.lora import Pupil
 
 LEARNING = ("test_bookmark", "test_course", "test_pupil", "test_tuning")
 
@@ -48,7 +48,7 @@ def tiny(tiny_path: Path) -> Iterator[EmbeddedModel]:
 @pytest.fixture(scope="session")
 def shared_pupil(tiny_path: Path) -> "Pupil":
     """That model in torch."""
-    from fewparse.tune.pupil import Pupil
+    from fewparse.tune.lora import Pupil
 
     return Pupil(tiny_path, rank=4, scale=2.0)
 

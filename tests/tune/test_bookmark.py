@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fewparse.errors import TuningError
-from fewparse.tune.bookmark import Bookmark
+from fewparse.tune.checkpoint import Bookmark
 
 STATE = {"trials": [(3, 0.5)], "refitting": True, "course": {"done": 2, "pupil": [torch.arange(6.0)]}}
 FOREIGN = {

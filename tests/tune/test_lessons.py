@@ -8,9 +8,9 @@ from fewparse.domains.domain import Domain
 from fewparse.example import Example, Target
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.parser import Parser
-from fewparse.tune.lessons import Lesson, Lessons, lesson
+from fewparse.tune.dataset import Lesson, Lessons, lesson
 from fewparse.tune.variation import variation
-from tune.switches import EXAMPLES
+from support.switch_domain import EXAMPLES
 
 ASKED = Example("lamp off in the hall", "(off lamp hall)", canonical="darkness", context="it is late")
 
@@ -25,7 +25,7 @@ def test_a_lesson_is_the_prompt_of_a_parser_then_the_output_and_its_end(
     made = lesson(tiny, switches.template("tuned"), ASKED, "program")
     text = "user\nit is late\nlamp off in the hall\nassistant\n(off lamp hall)\n"  # what marks turns has no text
     assert spelled(tiny, made.tokens) == text
-    parser = Parser.from_domain(switches, tiny, template="tuned", examples=0)
+    parser = Parser.from_domain(switches, tiny, prompt="tuned", examples=0)
     assert made.tokens[: made.start] == tiny.prompt_ids(parser.parse(ASKED.utterance, ASKED.context).prompt)
 
 

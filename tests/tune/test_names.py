@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import ExecutionError
 from fewparse.example import Example
 from fewparse.tune.names import Names
@@ -16,7 +16,7 @@ from fewparse.tune.variation import variation
 
 TOLD = """
 import numpy as np
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.tune.variation import variation
 domain, random = load_domain("calendar"), np.random.default_rng(0)
 names = variation(domain)

@@ -13,17 +13,17 @@ from fewparse.lm.adapter import Provenance, read_adapter
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.local import LocalModel
 from fewparse.lm.usage import Usage
-from fewparse.tune import adapter_file
-from fewparse.tune.adapter_file import write_adapter
-from fewparse.tune.course import Course
-from fewparse.tune.lessons import Lessons
+from fewparse.tune import gguf_writer
+from fewparse.tune.config import TuneConfig
+from fewparse.tune.dataset import Lessons
+from fewparse.tune.gguf_writer import write_adapter
+from fewparse.tune.lora import Pupil
 from fewparse.tune.low_rank import PLACES
-from fewparse.tune.pupil import Pupil
-from fewparse.tune.recipe import Recipe
-from tune.tiny_model import BLOCKS
+from fewparse.tune.trainer import Course
+from support.tiny_model import BLOCKS
 
 NOISE = 0.05  # nats between torch and llama.cpp, which keeps keys, values and the adapter in half precision
-RECIPE = Recipe(rank=4, rate=0.02, batch=4, epochs=10)
+CONFIG = TuneConfig(rank=4, rate=0.02, batch=4, epochs=10)
 
 
 def said_by(pupil: Pupil, taught: Lessons) -> list[float]:
@@ -49,7 +49,7 @@ def apart(some: Sequence[float], others: Sequence[float]) -> float:
 @pytest.fixture
 def learned(pupil: Pupil, taught: Lessons) -> Pupil:
     """A pupil that has changed its mind."""
-    course = Course(pupil, taught, RECIPE.epochs, RECIPE)
+    course = Course(pupil, taught, CONFIG.epochs, CONFIG)
     for _ in range(course.epochs):
         course.epoch(lambda step, loss: None)
     return pupil
@@ -59,15 +59,15 @@ def provenance(model: EmbeddedModel) -> Provenance:
     return Provenance(
         domain="switches",
         target="program",
-        template="tuned",
+        prompt="tuned",
         base=model.name,
         base_sha256=model.sha256,
         data_sha256="",
         examples=12,
         epochs=10,
         held_out=0,
-        held_out_right=0,
-        recipe={"rank": 4},
+        held_out_correct=0,
+        config={"rank": 4},
         fewparse="1.2.3",
     )
 
@@ -101,7 +101,7 @@ def test_learning_leaves_the_frozen_weights_as_they_were(pupil: Pupil, taught: L
     learning = {id(parameter) for parameter in pupil.parameters()}
     frozen = [parameter for parameter in pupil.network.parameters() if id(parameter) not in learning]
     before = [parameter.clone() for parameter in frozen]
-    Course(pupil, taught, 1, RECIPE).epoch(lambda step, loss: None)
+    Course(pupil, taught, 1, CONFIG).epoch(lambda step, loss: None)
     assert all(map(torch.equal, frozen, before))
 
 
@@ -146,7 +146,7 @@ def test_rows_of_queries_and_keys_in_the_order_of_transformers_would_say_somethi
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(adapter_file, "turned", lambda rows, heads: rows)
+    monkeypatch.setattr(gguf_writer, "turned", lambda rows, heads: rows)
     unturned = exported(learned, tiny, tmp_path / "unturned.gguf")
     assert apart(said_by(learned, taught), said_in_llama(unturned, switches, switches.examples)) > 5 * NOISE
 

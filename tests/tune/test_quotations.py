@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewparse.domains.loading import load_domain
-from fewparse.domains.smcalflow.lispress import normal_form
+from fewparse.datasets.smcalflow.lispress import normal_form
+from fewparse.domains.load import load_domain
 from fewparse.example import Example
 from fewparse.tune.quotations import Quotations
 from fewparse.tune.variation import variation

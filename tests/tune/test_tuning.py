@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import ContextOverflow, TuningError, UsageError
 from fewparse.example import Example
 from fewparse.lm.adapter import Adapter, read_adapter
@@ -18,13 +18,13 @@ from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.local import LocalModel
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
-from fewparse.tune.recipe import Recipe
+from fewparse.tune.config import TuneConfig
 from fewparse.tune.tuning import Progress, Tuning, best_epochs
-from tune.switches import EXAMPLES, make_switches
-from tune.tiny_model import write_tiny_model
+from support.switch_domain import EXAMPLES, make_switches
+from support.tiny_model import write_tiny_model
 
-RECIPE = Recipe(rank=4, rate=0.02, batch=5, epochs=3)
-AT_ONCE = replace(RECIPE, epochs=1, held_out=0.0)
+CONFIG = TuneConfig(rank=4, rate=0.02, batch=5, epochs=3)
+AT_ONCE = replace(CONFIG, epochs=1, held_out=0.0)
 STEPS = 15  # 7 of 12 examples are fitted in two steps an epoch, then all in three
 EXECUTOR = """\
 from pathlib import Path
@@ -56,7 +56,7 @@ def switches(tmp_path_factory: pytest.TempPathFactory) -> Domain:
 
 @pytest.fixture(scope="module")
 def undisturbed(tiny: EmbeddedModel, switches: Domain, tmp_path_factory: pytest.TempPathFactory) -> Adapter:
-    return Tuning(switches, "program", tiny, RECIPE, tmp_path_factory.mktemp("adapters") / "adapter.gguf").run()
+    return Tuning(switches, "program", tiny, CONFIG, tmp_path_factory.mktemp("adapters") / "adapter.gguf").run()
 
 
 @pytest.fixture
@@ -82,11 +82,11 @@ def test_the_adapter_tells_what_it_was_tuned_for_and_on(
     told = undisturbed.provenance
     assert told is not None
     assert undisturbed == read_adapter(undisturbed.path)
-    assert (told.domain, told.target, told.template) == ("switches", "program", "tuned")
+    assert (told.domain, told.target, told.prompt) == ("switches", "program", "tuned")
     assert (told.base, told.base_sha256) == (tiny.name, tiny.sha256)
     assert told.data_sha256 == switches.data_sha256("program")
-    assert (told.examples, told.epochs, told.held_out, told.held_out_right) == (12, 3, 5, 5)
-    assert told.recipe == asdict(RECIPE)
+    assert (told.examples, told.epochs, told.held_out, told.held_out_correct) == (12, 3, 5, 5)
+    assert told.config == asdict(CONFIG)
     assert beside(undisturbed.path) == ["adapter.gguf"]
 
 
@@ -101,13 +101,13 @@ def test_what_was_tuned_parses_what_it_was_taught(tiny: EmbeddedModel, switches:
 def test_the_same_seed_gives_the_same_adapter_to_the_byte(
     undisturbed: Adapter, tiny: EmbeddedModel, switches: Domain, place: Path
 ) -> None:
-    again = Tuning(switches, "program", tiny, RECIPE, place).run()
+    again = Tuning(switches, "program", tiny, CONFIG, place).run()
     assert again.path.read_bytes() == undisturbed.path.read_bytes()
 
 
 def test_steps_are_counted_through_to_the_end(tiny: EmbeddedModel, switches: Domain, place: Path) -> None:
     told: list[Progress] = []
-    Tuning(switches, "program", tiny, RECIPE, place, told.append).run()
+    Tuning(switches, "program", tiny, CONFIG, place, told.append).run()
     assert [progress.step for progress in told] == list(range(1, STEPS + 1))
     assert {progress.steps for progress in told} == {STEPS}
     assert [progress.epoch for progress in told] == [1, 1, 2, 2, 3, 3, 1, 1, 1, 2, 2, 2, 3, 3, 3]
@@ -120,10 +120,10 @@ def test_a_tuning_that_was_broken_off_goes_on_after_the_last_epoch_to_the_same_a
     undisturbed: Adapter, tiny: EmbeddedModel, switches: Domain, place: Path, at: int
 ) -> None:
     with pytest.raises(Leaving):
-        Tuning(switches, "program", tiny, RECIPE, place, leaving(at)).run()
+        Tuning(switches, "program", tiny, CONFIG, place, leaving(at)).run()
     assert beside(place) == ["adapter.gguf.tuning"]
     told: list[int] = []
-    Tuning(switches, "program", tiny, RECIPE, place, lambda progress: told.append(progress.step)).run()
+    Tuning(switches, "program", tiny, CONFIG, place, lambda progress: told.append(progress.step)).run()
     begin = max(step for step in (1, 3, 5, 7, 10, 13) if step <= at)
     assert told == list(range(begin, STEPS + 1))
     assert place.read_bytes() == undisturbed.path.read_bytes()
@@ -134,23 +134,27 @@ def test_who_changes_the_recipe_or_the_examples_begins_anew(
     tiny: EmbeddedModel, switches: Domain, place: Path, tmp_path: Path
 ) -> None:
     fewer = make_switches(tmp_path / "fewer", EXAMPLES[1:])
-    for domain, recipe in ((switches, replace(RECIPE, rate=0.01)), (fewer, RECIPE)):
+    for domain, config in ((switches, replace(CONFIG, rate=0.01)), (fewer, CONFIG)):
         with pytest.raises(Leaving):
-            Tuning(switches, "program", tiny, RECIPE, place, leaving(3)).run()
+            Tuning(switches, "program", tiny, CONFIG, place, leaving(3)).run()
         with pytest.raises(Leaving):
-            Tuning(domain, "program", tiny, recipe, place, leaving(1)).run()
+            Tuning(domain, "program", tiny, config, place, leaving(1)).run()
 
 
 def test_with_nothing_held_out_all_epochs_are_gone_through_at_once(
     tiny: EmbeddedModel, switches: Domain, place: Path
 ) -> None:
     told: list[Progress] = []
-    adapter = Tuning(switches, "program", tiny, replace(RECIPE, held_out=0.0), place, told.append).run()
+    adapter = Tuning(switches, "program", tiny, replace(CONFIG, held_out=0.0), place, told.append).run()
     assert [(progress.refitting, progress.epoch) for progress in told] == [
         (True, e) for e in (1, 2, 3) for _ in "abc"
     ]
     assert adapter.provenance is not None
-    assert (adapter.provenance.epochs, adapter.provenance.held_out, adapter.provenance.held_out_right) == (3, 0, 0)
+    assert (adapter.provenance.epochs, adapter.provenance.held_out, adapter.provenance.held_out_correct) == (
+        3,
+        0,
+        0,
+    )
 
 
 def test_the_search_for_epochs_is_given_up_after_some_that_were_worse(tiny: EmbeddedModel, tmp_path: Path) -> None:
@@ -162,13 +166,13 @@ def test_the_search_for_epochs_is_given_up_after_some_that_were_worse(tiny: Embe
         if progress.epoch == 3 and not progress.refitting:
             (domain.folder / "strict").touch()
 
-    recipe = replace(RECIPE, epochs=9, patience=2)
-    adapter = Tuning(domain, "program", tiny, recipe, tmp_path / "adapter.gguf", report).run()
+    config = replace(CONFIG, epochs=9, patience=2)
+    adapter = Tuning(domain, "program", tiny, config, tmp_path / "adapter.gguf", report).run()
     assert [p.epoch for p in told if not p.refitting] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert [p.trial for p in told if not p.refitting] == [None, None, 5, 5, 5, 5, 0, 0]
     assert {p.epochs for p in told if p.refitting} == {2}
     assert adapter.provenance is not None
-    assert (adapter.provenance.epochs, adapter.provenance.held_out_right) == (2, 5)
+    assert (adapter.provenance.epochs, adapter.provenance.held_out_correct) == (2, 5)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,7 @@ def test_the_best_epoch_is_the_last_that_is_not_plainly_worse_than_another(trial
 def test_fewer_than_ten_examples_are_too_few(tiny: EmbeddedModel, place: Path, tmp_path: Path) -> None:
     few = make_switches(tmp_path / "few", EXAMPLES[:9])
     with pytest.raises(UsageError, match="9 examples are too few to tune a model"):
-        Tuning(few, "program", tiny, RECIPE, place)
+        Tuning(few, "program", tiny, CONFIG, place)
     enough = make_switches(tmp_path / "enough", EXAMPLES[:10])
     told = Tuning(enough, "program", tiny, AT_ONCE, place).run().provenance
     assert told is not None
@@ -204,7 +208,7 @@ def test_an_example_longer_than_the_context_is_refused_with_both_lengths(
 ) -> None:
     long = make_switches(tmp_path / "long", [*EXAMPLES, Example("the lamp " * 300, "(on lamp hall)")])
     with pytest.raises(ContextOverflow) as caught:
-        Tuning(long, "program", tiny, RECIPE, place)
+        Tuning(long, "program", tiny, CONFIG, place)
     assert caught.value.needed > caught.value.available == tiny.context_length
 
 
@@ -245,7 +249,7 @@ def test_no_room_for_a_trial_or_for_the_way_so_far_is_explained(
     tiny: EmbeddedModel, switches: Domain, place: Path, most: int, named: str
 ) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    tuning = Tuning(switches, "program", tiny, RECIPE, place)
+    tuning = Tuning(switches, "program", tiny, CONFIG, place)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
         with pytest.raises(TuningError, match=f"{named} cannot be written: .*\n  Make room"):
@@ -274,7 +278,7 @@ def likelihood(model: LocalModel, domain: Domain) -> float:
 @pytest.mark.slow
 def test_the_embedded_model_finds_what_it_was_taught_far_likelier(model: EmbeddedModel, place: Path) -> None:
     starter = load_domain("starter", pool=10)
-    recipe = Recipe(epochs=2, batch=5, rate=2e-3, held_out=0.0)
-    adapter = Tuning(starter, "program", model, recipe, place).run()
+    config = TuneConfig(epochs=2, batch=5, rate=2e-3, held_out=0.0)
+    adapter = Tuning(starter, "program", model, config, place).run()
     before, after = likelihood(model, starter), likelihood(model.adapted(adapter), starter)
     assert after > before / 2

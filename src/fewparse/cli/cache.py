@@ -11,7 +11,7 @@ from rich.filesize import decimal
 
 from fewparse.cli.console import err
 from fewparse.errors import FewparseError
-from fewparse.lm.cache import AnswerCache, answers_path
+from fewparse.lm.cache import ResponseCache, answers_path
 
 app = typer.Typer(help="The answers of remote models that are kept.", no_args_is_help=True)
 
@@ -51,10 +51,10 @@ def clear() -> None:
 
 
 @contextmanager
-def opened() -> Iterator[AnswerCache]:
+def opened() -> Iterator[ResponseCache]:
     """The user's cache. What it says goes to standard error; if it cannot be used, the command fails."""
     told: list[str] = []
-    with closing(AnswerCache(answers_path(), tell=told.append)) as cache:
+    with closing(ResponseCache(answers_path(), tell=told.append)) as cache:
         yield cache
         if not cache.working:
             raise FewparseError(told.pop())

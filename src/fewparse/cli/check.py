@@ -6,20 +6,20 @@ from typing import Annotated
 
 import typer
 
-from fewparse.cli import choices
+from fewparse.cli import options
 from fewparse.cli.console import FAILED, download_progress, out
-from fewparse.domains.checking import check_domain
-from fewparse.domains.loading import load_domain
+from fewparse.domains.check import check_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import ModelError
-from fewparse.grammar.findings import Finding, Level
-from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.grammar.analysis.lint import Finding, Level
+from fewparse.lm.load import EMBEDDED, open_model
 from fewparse.vocabulary import Vocabulary
 
 STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def check(
-    domain: choices.Domain,
+    domain: options.Domain,
     as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
     model: Annotated[
@@ -28,9 +28,9 @@ def check(
             help="Whose tokens must be able to say everything: embedded | gguf:PATH | hf:PATH_OR_NAME | none"
         ),
     ] = EMBEDDED,
-    grammar: choices.Grammar = None,
-    copy: choices.Copy = None,
-    data: choices.Data = None,
+    grammar: options.Grammar = None,
+    copy: options.Copy = None,
+    data: options.Data = None,
 ) -> None:
     """Check a domain: its grammar against its examples, round trips, ambiguity, copies, leaks, tokens.
 

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from fewparse.cli import choices
+from fewparse.cli import options
 from fewparse.cli.console import download_progress, err
-from fewparse.data.datasets import DATASETS, dataset
-from fewparse.data.folder import Kept, Outcome, data_folder
-from fewparse.data.published import mirror_variable
+from fewparse.datasets.folder import Kept, Outcome, data_folder
+from fewparse.datasets.published import mirror_variable
+from fewparse.datasets.registry import DATASETS, dataset
 
 app = typer.Typer(help="Benchmark datasets: fetch them, import them, see what is there.", no_args_is_help=True)
 
@@ -19,7 +19,7 @@ Name = Annotated[str, typer.Argument(help=f"The dataset: {' | '.join(DATASETS)}.
 @app.command()
 def get(
     name: Name,
-    data: choices.Data = None,
+    data: options.Data = None,
     mirror: Annotated[
         str | None,
         typer.Option(
@@ -44,14 +44,14 @@ def import_(
     source: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder that holds the files, or has them below.")
     ],
-    data: choices.Data = None,
+    data: options.Data = None,
 ) -> None:
     """Take a dataset from files that are already on this machine."""
     tell(dataset(name).import_from(source, data_folder(data)))
 
 
 @app.command("list")
-def list_(data: choices.Data = None) -> None:
+def list_(data: options.Data = None) -> None:
     """Tell which datasets are there, and how to get the others."""
     for name, known in DATASETS.items():
         kept = known.kept(data_folder(data))

@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from fewparse.cli import choices
+from fewparse.cli import options
 from fewparse.cli.console import FAILED, input_lines
-from fewparse.domains.loading import find_domain
+from fewparse.domains.load import find_domain
 from fewparse.domains.scaffold import make_domain
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import answer_text
 
 
 def execute(
-    domain: choices.Domain,
+    domain: options.Domain,
 ) -> None:
     """Execute programs from standard input: one denotation a line, `error: ...` for one that fails."""
     loaded = find_domain(domain)

@@ -9,24 +9,24 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from fewparse.cli import choices
+from fewparse.cli import options
 from fewparse.cli.console import download_progress, err
 from fewparse.cli.explain import spent
-from fewparse.cli.gaps import prepared
-from fewparse.cli.servers import speaking
-from fewparse.domains.loading import load_domain
+from fewparse.cli.remote import speaking
+from fewparse.cli.warnings import prepared
+from fewparse.domains.load import load_domain
 from fewparse.evaluate.baselines import baselines
+from fewparse.evaluate.gold_coverage import reachable
 from fewparse.evaluate.metrics import Judge, count
-from fewparse.evaluate.reach import reachable
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, spent_by
 from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted, refuse_learned
-from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.lm.load import EMBEDDED, open_model
 from fewparse.options import Options
 
 
 def evaluation(
-    domain: choices.Domain,
+    domain: options.Domain,
     limit: Annotated[int | None, typer.Option(help="Only the first so many items.", min=1)] = None,
     split: Annotated[
         Split,
@@ -44,35 +44,35 @@ def evaluation(
         typer.Option(help="A folder for records and report; a run that was stopped is carried on from it."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every figure, as one JSON object.")] = False,
-    decoder: choices.Decoder = None,
-    width: choices.Width = None,
-    temperature: choices.Temperature = None,
-    max_tokens: choices.MaxTokens = None,
-    unconstrained: choices.Unconstrained = False,
-    constraint: choices.Constraint = None,
-    grammar: choices.Grammar = None,
-    copy: choices.Copy = None,
-    examples: choices.Examples = None,
-    retriever: choices.Retriever = None,
-    order: choices.Order = None,
-    prompt: choices.Prompt = None,
-    target: choices.Target = None,
-    rerank: choices.Rerank = None,
-    vote: choices.Vote = None,
-    adapter: choices.Adapter = None,
-    pool: choices.Pool = None,
-    data: choices.Data = None,
-    model: choices.Model = EMBEDDED,
-    base_url: choices.BaseUrl = None,
-    at_once: choices.AtOnce = None,
-    timeout: choices.Timeout = None,
-    deadline: choices.Deadline = None,
-    max_tokens_total: choices.MaxTokensTotal = None,
-    max_cost: choices.MaxCost = None,
-    cache: choices.Cache = True,
-    context_length: choices.ContextLength = None,
-    server_grammar: choices.ServerGrammar = False,
-    seed: choices.Seed = None,
+    decoder: options.Decoder = None,
+    width: options.Width = None,
+    temperature: options.Temperature = None,
+    max_tokens: options.MaxTokens = None,
+    unconstrained: options.Unconstrained = False,
+    constraint: options.Constraint = None,
+    grammar: options.Grammar = None,
+    copy: options.Copy = None,
+    examples: options.Examples = None,
+    retriever: options.Retriever = None,
+    order: options.Order = None,
+    prompt: options.Prompt = None,
+    target: options.Target = None,
+    rerank: options.Rerank = None,
+    vote: options.Vote = None,
+    adapter: options.Adapter = None,
+    pool: options.Pool = None,
+    data: options.Data = None,
+    model: options.Model = EMBEDDED,
+    base_url: options.BaseUrl = None,
+    max_concurrency: options.MaxConcurrency = None,
+    timeout: options.Timeout = None,
+    deadline: options.Deadline = None,
+    max_tokens_total: options.MaxTokensTotal = None,
+    max_cost: options.MaxCost = None,
+    cache: options.Cache = True,
+    context_length: options.ContextLength = None,
+    server_grammar: options.ServerGrammar = False,
+    seed: options.Seed = None,
 ) -> None:
     """Parse a domain's held-out examples: accuracy, cost and speed, beside what needs no model.
 
@@ -85,11 +85,11 @@ def evaluation(
         "examples": examples,
         "retriever": retriever,
         "order": order,
-        "template": prompt,
+        "prompt": prompt,
         "target": target,
         "rerank": rerank,
         "vote": vote,
-        "limit": max_tokens,
+        "max_tokens": max_tokens,
         "adapter": adapter,
         "seed": seed,
     }
@@ -100,8 +100,8 @@ def evaluation(
         "constrained": not unconstrained,
         "server_grammar": server_grammar,
     }
-    options = Options.settle(loaded, model, **{**shared, **own})
-    loaded.check(options.target, options.template)
+    options = Options.resolve(loaded, model, **{**shared, **own})
+    loaded.check(options.target, options.prompt)
     spoken = prepared(loaded, options.target)
     settings = {options.describe(): own} | (every_decoder() if compare else {})
     items = held_out(loaded, split)[:limit]
@@ -110,7 +110,7 @@ def evaluation(
     judged_by = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)
     remote = speaking(
-        model, base_url, at_once, timeout, deadline, max_tokens_total, max_cost, cache, context_length
+        model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with download_progress() as progress:
         opened = open_model(model, progress, remote)

@@ -8,19 +8,19 @@ import typer
 
 from fewparse.cli import grammar_report
 from fewparse.cli.console import FAILED, input_lines
-from fewparse.cli.gaps import warn
 from fewparse.cli.grammar_source import Chosen, GivenDialect, Place, choose, read_programs
+from fewparse.cli.warnings import warn
 from fewparse.errors import FewparseError, UsageError, caret
-from fewparse.grammar.branches import Branch, of_reading, of_tree
-from fewparse.grammar.chart import Refusal
-from fewparse.grammar.export import to_gbnf, to_lark
-from fewparse.grammar.forest import ForestParser
-from fewparse.grammar.pictures import tree_svg, tree_text
-from fewparse.grammar.sampling import render as render_pairs
-from fewparse.grammar.sampling import render_side
-from fewparse.grammar.scorers import ScorerName
+from fewparse.grammar.analysis.derivation import Branch, of_reading, of_tree
+from fewparse.grammar.analysis.sampling import render as render_pairs
+from fewparse.grammar.analysis.sampling import render_side
+from fewparse.grammar.analysis.tree_svg import tree_svg, tree_text
+from fewparse.grammar.export.notations import to_gbnf, to_lark
+from fewparse.grammar.parsing.chart import ParseFailure
+from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
-from fewparse.grammar.translate import Translation, Translator
+from fewparse.grammar.translation.scorers import ScorerName
+from fewparse.grammar.translation.translator import Translation, Translator
 
 app = typer.Typer(help="Look at a grammar, translate with it, make or export one.", no_args_is_help=True)
 app.command("check")(grammar_report.check)
@@ -137,23 +137,23 @@ def tree(
 ) -> None:
     """Show the best derivation of a text as a tree, with the other side's text at each node where there is one."""
     chosen = choose(grammar, dialect)
-    refusal: Refusal | None = None
+    failure: ParseFailure | None = None
     shown: Branch | None = None
     if isinstance(chosen.grammar, SynchronousGrammar):
         translator = make_translator(chosen, "program" if side == "utterance" else "utterance")
         found = translator.to_program(text) if side == "utterance" else translator.to_utterance(text)
-        refusal = found.refusal
+        failure = found.failure
         shown = of_reading(found.readings[0]) if found.readings else None
     else:
         forest = ForestParser(chosen.side(side)).parse(text)
-        if isinstance(forest, Refusal):
-            refusal = forest
+        if isinstance(forest, ParseFailure):
+            failure = forest
         else:
             shown = of_tree(next(forest.trees()))
     if shown is None:
-        reason = refusal.reason if refusal else "has no counterpart"
+        reason = failure.reason if failure else "has no counterpart"
         typer.echo(f"error: the text {reason}", err=True)
-        typer.echo(caret(text, refusal.at) if refusal else text, err=True)
+        typer.echo(caret(text, failure.at) if failure else text, err=True)
         raise typer.Exit(FAILED)
     if svg is None:
         typer.echo(tree_text(shown))

@@ -11,11 +11,11 @@ from fewparse.cli.check import show_findings
 from fewparse.cli.console import FAILED, err, input_lines, out
 from fewparse.cli.grammar_source import GivenDialect, Place, choose, read_programs
 from fewparse.errors import FewparseError
-from fewparse.grammar.export import to_lark
-from fewparse.grammar.findings import grammar_findings
-from fewparse.grammar.forest import ForestParser
-from fewparse.grammar.induce import Merge, coverage, induce
-from fewparse.grammar.statistics import Ambiguity, Statistics, ambiguity, statistics
+from fewparse.grammar.analysis.lint import grammar_findings
+from fewparse.grammar.analysis.statistics import Ambiguity, Statistics, ambiguity, statistics
+from fewparse.grammar.export.notations import to_lark
+from fewparse.grammar.induction.induce import Merge, coverage, induce
+from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.synchronous import Side
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]

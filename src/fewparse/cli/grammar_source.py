@@ -9,12 +9,12 @@ import typer
 
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
-from fewparse.domains.loading import find_domain, known_domains, load_domain
+from fewparse.domains.load import find_domain, known_domains, load_domain
 from fewparse.errors import DataUnavailable, SourceError, UnknownName, UsageError
-from fewparse.grammar.loading import Dialect, open_grammar
+from fewparse.files import read_text
+from fewparse.grammar.readers.load import Dialect, open_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
-from fewparse.text_file import read_text
 
 Place = Annotated[str, typer.Argument(metavar="GRAMMAR", help="A domain's name, or a grammar folder or file.")]
 GivenDialect = Annotated[Dialect | None, typer.Option(help="Of a file whose suffix does not say it.")]

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from fewparse.cli import choices
+from fewparse.cli import options
 from fewparse.cli.console import download_progress, out
-from fewparse.cli.servers import speaking
+from fewparse.cli.remote import speaking
 from fewparse.errors import UsageError
 from fewparse.lm import weights
-from fewparse.lm.opening import REMOTE
+from fewparse.lm.load import REMOTE
 
 app = typer.Typer(help="The weights of the embedded model, and what a server does.", no_args_is_help=True)
 
@@ -38,9 +38,9 @@ def probe(
     model: Annotated[
         str, typer.Argument(help="openai:NAME | openai-chat:NAME; without a name, the only one it has.")
     ] = "openai:",
-    base_url: choices.BaseUrl = None,
-    timeout: choices.Timeout = None,
-    deadline: choices.Deadline = None,
+    base_url: options.BaseUrl = None,
+    timeout: options.Timeout = None,
+    deadline: options.Deadline = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Find out what a server really does, by a few small questions, and remember it."""
@@ -48,7 +48,7 @@ def probe(
     remote = speaking(model, base_url, timeout=timeout, deadline=deadline)
     if remote is None:
         raise UsageError(f"{model!r} is no model behind a server", f"Those are {' and '.join(REMOTE)}:NAME.")
-    from fewparse.lm.http.opening import examined
+    from fewparse.lm.http.load import examined
 
     server, name, found = examined(kind, name, remote, anew=True)
     server.close()

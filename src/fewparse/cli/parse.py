@@ -6,22 +6,22 @@ from typing import Annotated
 
 import typer
 
-from fewparse.cli import choices
+from fewparse.cli import options
 from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
 from fewparse.cli.explain import explain
-from fewparse.cli.gaps import prepared
-from fewparse.cli.servers import speaking
-from fewparse.domains.loading import load_domain
+from fewparse.cli.remote import speaking
+from fewparse.cli.warnings import prepared
+from fewparse.domains.load import load_domain
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import Parse, answer_text, check_utterance, is_unicode
-from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.lm.load import EMBEDDED, open_model
 from fewparse.options import Options
 from fewparse.parser import Parser
 from fewparse.prompt import Template
 
 
 def parse(
-    domain: choices.Domain,
+    domain: options.Domain,
     utterance: Annotated[
         str | None, typer.Argument(help="What to parse; left out, every line of standard input.")
     ] = None,
@@ -29,65 +29,65 @@ def parse(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     show: Annotated[bool, typer.Option("--explain", help="Show examples, prompt, rounds and cuts.")] = False,
     n_best: Annotated[int | None, typer.Option(help="How many candidates to show.", min=1)] = None,
-    decoder: choices.Decoder = None,
-    width: choices.Width = None,
-    temperature: choices.Temperature = None,
-    max_tokens: choices.MaxTokens = None,
-    unconstrained: choices.Unconstrained = False,
-    constraint: choices.Constraint = None,
-    grammar: choices.Grammar = None,
-    copy: choices.Copy = None,
-    examples: choices.Examples = None,
-    retriever: choices.Retriever = None,
-    order: choices.Order = None,
-    prompt: choices.Prompt = None,
-    target: choices.Target = None,
-    rerank: choices.Rerank = None,
-    vote: choices.Vote = None,
-    adapter: choices.Adapter = None,
-    pool: choices.Pool = None,
-    data: choices.Data = None,
-    model: choices.Model = EMBEDDED,
-    base_url: choices.BaseUrl = None,
-    at_once: choices.AtOnce = None,
-    timeout: choices.Timeout = None,
-    deadline: choices.Deadline = None,
-    max_tokens_total: choices.MaxTokensTotal = None,
-    max_cost: choices.MaxCost = None,
-    cache: choices.Cache = True,
-    context_length: choices.ContextLength = None,
-    server_grammar: choices.ServerGrammar = False,
-    seed: choices.Seed = None,
+    decoder: options.Decoder = None,
+    width: options.Width = None,
+    temperature: options.Temperature = None,
+    max_tokens: options.MaxTokens = None,
+    unconstrained: options.Unconstrained = False,
+    constraint: options.Constraint = None,
+    grammar: options.Grammar = None,
+    copy: options.Copy = None,
+    examples: options.Examples = None,
+    retriever: options.Retriever = None,
+    order: options.Order = None,
+    prompt: options.Prompt = None,
+    target: options.Target = None,
+    rerank: options.Rerank = None,
+    vote: options.Vote = None,
+    adapter: options.Adapter = None,
+    pool: options.Pool = None,
+    data: options.Data = None,
+    model: options.Model = EMBEDDED,
+    base_url: options.BaseUrl = None,
+    max_concurrency: options.MaxConcurrency = None,
+    timeout: options.Timeout = None,
+    deadline: options.Deadline = None,
+    max_tokens_total: options.MaxTokensTotal = None,
+    max_cost: options.MaxCost = None,
+    cache: options.Cache = True,
+    context_length: options.ContextLength = None,
+    server_grammar: options.ServerGrammar = False,
+    seed: options.Seed = None,
 ) -> None:
     """Parse one utterance, or every line of standard input, into a well-formed program."""
     if utterance is not None:
         check_utterance(utterance)
     loaded = load_domain(domain, data, pool, constraint, grammar, copy)
-    options = Options.settle(
+    options = Options.resolve(
         loaded,
         model,
         n_best=n_best,
         decoder=decoder,
         width=width,
         temperature=temperature,
-        limit=max_tokens,
+        max_tokens=max_tokens,
         constrained=not unconstrained,
         server_grammar=server_grammar,
         examples=examples,
         retriever=retriever,
         order=order,
-        template=prompt,
+        prompt=prompt,
         target=target,
         rerank=rerank,
         vote=vote,
         adapter=adapter,
         seed=seed,
     )
-    loaded.check(options.target, options.template)
-    check_context(context, utterance, loaded.template(options.template))
+    loaded.check(options.target, options.prompt)
+    check_context(context, utterance, loaded.template(options.prompt))
     loaded = prepared(loaded, options.target)
     remote = speaking(
-        model, base_url, at_once, timeout, deadline, max_tokens_total, max_cost, cache, context_length
+        model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with download_progress() as progress:
         opened = open_model(model, progress, remote)

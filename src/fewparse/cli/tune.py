@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from fewparse.cli import choices
+from fewparse.cli import options
 from fewparse.cli.console import download_progress, err, out
-from fewparse.domains.loading import load_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import TuningError, UsageError
 from fewparse.lm.adapter import Adapter
-from fewparse.lm.opening import EMBEDDED, open_model
+from fewparse.lm.load import EMBEDDED, open_model
 from fewparse.options import Options
-from fewparse.tune.recipe import Recipe
+from fewparse.tune.config import TuneConfig
 
 if TYPE_CHECKING:
     from fewparse.tune.tuning import Progress as Stand
 
-USUAL = Recipe()
+USUAL = TuneConfig()
 INSTALL = "pip install 'fewparse[tune]' (where there is no GPU, first: pip install torch==2.13.0)"
 
 
 def tune(
-    domain: choices.Domain,
-    target: choices.Target = None,
-    pool: choices.Pool = None,
+    domain: options.Domain,
+    target: options.Target = None,
+    pool: options.Pool = None,
     epochs: Annotated[int, typer.Option(help="The most epochs.")] = USUAL.epochs,
     held_out: Annotated[
         float,
@@ -46,7 +46,7 @@ def tune(
         typer.Option("--out", help="Where to keep the adapter (default: beside the domain's examples)."),
     ] = None,
     model: Annotated[str, typer.Option(help="embedded | gguf:PATH")] = EMBEDDED,
-    data: choices.Data = None,
+    data: options.Data = None,
     as_json: Annotated[bool, typer.Option("--json", help="The adapter's provenance, as one JSON object.")] = False,
 ) -> None:
     """Teach the embedded model a domain from its examples; `parse` and `eval` then use what it has learned.
@@ -54,11 +54,11 @@ def tune(
     The result is an adapter of a few megabytes beside the domain. An interrupted tuning goes on where it was.
     """
     loaded = load_domain(domain, data, pool)
-    options = Options.settle(loaded, target=target)
-    recipe = Recipe(rank=rank, rate=rate, batch=batch, epochs=epochs, held_out=held_out, seed=seed)
-    recipe.check()
-    recipe.held_out_of(len(loaded.examples))
-    loaded.check(options.target, options.template)
+    options = Options.resolve(loaded, target=target)
+    config = TuneConfig(rank=rank, rate=rate, batch=batch, epochs=epochs, held_out=held_out, seed=seed)
+    config.check()
+    config.held_out_of(len(loaded.examples))
+    loaded.check(options.target, options.prompt)
     place = path or loaded.adapter_path(options.target)
     if place.is_dir():
         raise UsageError(f"{place} is a folder", f"Name a file: --out {place / 'adapter.gguf'}")
@@ -74,7 +74,7 @@ def tune(
         raise UsageError(f"{opened.name} cannot be tuned", "Tune `embedded`, or a model file: --model gguf:PATH")
     begin = time.perf_counter()
     with steps() as report:
-        adapter = Tuning(loaded, options.target, opened, recipe, place, report).run()
+        adapter = Tuning(loaded, options.target, opened, config, place, report).run()
     found = model == EMBEDDED and path is None
     how = f"{domain} --target {options.target}" + ("" if found else f" --model {model} --adapter {adapter.path}")
     show(adapter, how, time.perf_counter() - begin, as_json)
@@ -113,7 +113,7 @@ def show(adapter: Adapter, how: str, seconds: float, as_json: bool) -> None:
     )
     if told.held_out:
         out.print(
-            f"  held out while the epochs were sought: {told.held_out_right} of {told.held_out} right",
+            f"  held out while the epochs were sought: {told.held_out_correct} of {told.held_out} right",
             markup=False,
         )
     out.print(f"  {adapter.path} ({size / 1e6:.1f} MB)", style="cyan", markup=False)

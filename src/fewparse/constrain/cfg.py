@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 import llguidance
 import numpy as np
 
-from fewparse.constrain.copying import copy_spans
+from fewparse.constrain.copy_spans import copy_spans
 from fewparse.constrain.state import Constraint, State, dead_end
 from fewparse.errors import ConstraintError, LimitExceeded
-from fewparse.grammar.completion import Completer
+from fewparse.grammar.parsing.completion import Completer
 from fewparse.grammar.rules import Chars, Grammar, Ref, trim
 from fewparse.vocabulary import Mask, Vocabulary
 

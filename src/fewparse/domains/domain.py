@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.constrain.cfg import ContextFree
-from fewparse.constrain.copying import copy_spans
+from fewparse.constrain.copy_spans import copy_spans
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -27,18 +27,18 @@ from fewparse.errors import (
     listed,
 )
 from fewparse.example import Example, Target
-from fewparse.grammar.compose import FREE_TEXT
-from fewparse.grammar.export import to_gbnf
-from fewparse.grammar.induce import induce
-from fewparse.grammar.leading_blank import without_leading_blank
-from fewparse.grammar.loading import open_grammar
+from fewparse.files import read_text
+from fewparse.grammar.export.notations import to_gbnf
+from fewparse.grammar.induction.induce import induce
+from fewparse.grammar.induction.rule_writer import FREE_TEXT
+from fewparse.grammar.readers.leading_blank import without_leading_blank
+from fewparse.grammar.readers.load import open_grammar
 from fewparse.grammar.rules import Grammar, Text, trim, undefined
-from fewparse.grammar.scorers import ScorerName
 from fewparse.grammar.synchronous import SynchronousGrammar
-from fewparse.grammar.translate import Translator
+from fewparse.grammar.translation.scorers import ScorerName
+from fewparse.grammar.translation.translator import Translator
 from fewparse.prompt import Template, bundled_template, read_template
 from fewparse.retrieve.folding import Fold, folding, word_kinds
-from fewparse.text_file import read_text
 from fewparse.vocabulary import Vocabulary
 
 
@@ -169,17 +169,17 @@ class Domain:
     @cached_property
     def fold(self) -> Fold | None:
         """How retrieval folds names of one kind into one word, where the domain asks for it."""
-        if not self.table.prompt.fold:
+        if not self.table.retrieve.fold:
             return None
-        for name in self.table.prompt.fold:
+        for name in self.table.retrieve.fold:
             if name not in self.grammar.rules:
                 hint = "Give the grammar a rule of that name, or take it out of `fold` in domain.toml."
                 raise UnknownName("rule to fold", name, self.grammar.rules, hint)
-        return folding(word_kinds(self.grammar, self.table.prompt.fold))
+        return folding(word_kinds(self.grammar, self.table.retrieve.fold))
 
     def template(self, name: str | None = None) -> Template:
         """A prompt template: a file of the folder, or a bundled one."""
-        name = name or self.table.prompt.template_for(self.table.target)
+        name = name or self.table.prompt[self.table.target]
         path = self.folder / (name if name.endswith(".toml") else f"{name}.toml")
         if name != "domain" and path.exists():
             return read_template(read_text(path, DomainError), path)

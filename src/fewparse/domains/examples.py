@@ -6,8 +6,7 @@ from pathlib import Path
 
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Example, is_unicode
-from fewparse.json_line import read_object
-from fewparse.text_file import read_text
+from fewparse.files import parse_json_line, read_text
 
 EXAMPLES = "examples.jsonl"
 PAIR = ("utterance", "program")
@@ -28,7 +27,7 @@ def numbered_examples(path: Path, required: Sequence[str] = PAIR) -> Iterator[tu
 def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:
     """One line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
     source = "\n" * (number - 1) + text
-    value = read_object(text, number, path, DomainError)
+    value = parse_json_line(text, number, path, DomainError)
     known = Example.__dataclass_fields__
     for key, field in value.items():
         column = text.find(json.dumps(key)) + 1 or None

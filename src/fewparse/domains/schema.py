@@ -4,17 +4,16 @@ import re
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
-from fewparse.grammar.induce import Merge
-from fewparse.grammar.loading import Dialect
-from fewparse.grammar.scorers import ScorerName
+from fewparse.files import parse_toml, read_text
+from fewparse.grammar.induction.induce import Merge
+from fewparse.grammar.readers.load import Dialect
+from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.retrieve.arrange import Order
 from fewparse.search.settings import MAX_WIDTH, Decoder
-from fewparse.text_file import read_text
-from fewparse.toml_file import parse_toml
 
 ConstraintKind = Literal["grammar", "induced", "trie", "none"]
 GRAMMATICAL: tuple[ConstraintKind, ...] = ("grammar", "induced")
@@ -28,26 +27,28 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class TemplatesTable(Table):
-    """[prompt.templates]: the layout for each target."""
+def for_both_targets(value: object) -> object:
+    """A setting for each target; one that is no table is for both."""
+    return value if isinstance(value, dict | Table) else {"program": value, "canonical": value}
+
+
+class PromptTable(Table):
+    """`prompt`: the name of the prompt template for each target."""
 
     program: str = "lisp"
     canonical: str = "canonical"
 
+    def __getitem__(self, target: Target) -> str:
+        return self.program if target == "program" else self.canonical
 
-class PromptTable(Table):
-    """[prompt]: the layout, one for both targets or one for each, and which examples come into it."""
 
-    template: str | None = None
-    templates: TemplatesTable = TemplatesTable()
+class RetrieveTable(Table):
+    """[retrieve]: which examples come into the prompt, and in which order."""
+
+    retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
     order: Order = "best-last"
-    retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
     fold: Names = ()
-
-    def template_for(self, target: Target) -> str:
-        """The name of the layout in which a model says a target."""
-        return self.template or (self.templates.program if target == "program" else self.templates.canonical)
 
 
 class ConstraintTable(Table):
@@ -75,27 +76,25 @@ class ConstraintTable(Table):
 Tokens = Annotated[int, Field(ge=1, le=4096)]
 
 
-class LimitsTable(Table):
-    """[search.limits]: the longest output for each target."""
+class MaxTokensTable(Table):
+    """`max_tokens`: the longest output for each target."""
 
     program: Tokens = 160
     canonical: Tokens = 160
 
+    def __getitem__(self, target: Target) -> int:
+        return self.program if target == "program" else self.canonical
+
 
 class SearchTable(Table):
-    """[search]: how to decode; the longest output is one for both targets or one for each."""
+    """[search]: how to decode."""
 
     decoder: Decoder = "speculative"
     width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 5
     temperature: Annotated[float, Field(ge=0, le=10)] = 0.5
     rerank: Annotated[float, Field(ge=0, le=100)] = 0.0
     vote: bool = False
-    max_tokens: Tokens | None = None
-    limits: LimitsTable = LimitsTable()
-
-    def limit_for(self, target: Target) -> int:
-        """The length at which an output of a target has to end."""
-        return self.max_tokens or (self.limits.program if target == "program" else self.limits.canonical)
+    max_tokens: Annotated[MaxTokensTable, BeforeValidator(for_both_targets)] = MaxTokensTable()
 
 
 class DomainTable(Table):
@@ -107,7 +106,8 @@ class DomainTable(Table):
     executor: FunctionName | None = None
     normal_form: FunctionName | None = None
     pool: Annotated[int | None, Field(ge=1)] = None
-    prompt: PromptTable = PromptTable()
+    prompt: Annotated[PromptTable, BeforeValidator(for_both_targets)] = PromptTable()
+    retrieve: RetrieveTable = RetrieveTable()
     constraint: ConstraintTable = ConstraintTable()
     search: SearchTable = SearchTable()
     tuned: SearchTable | None = None

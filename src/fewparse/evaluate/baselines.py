@@ -18,7 +18,7 @@ KEPT = 10
 class Ranking:
     """The programs of examples, in the order in which a retriever ranks these."""
 
-    concurrency = None
+    max_concurrency = None
 
     def __init__(self, name: str, examples: Sequence[Example], retriever: Retriever, target: Target) -> None:
         self.name = name
@@ -33,10 +33,10 @@ class Ranking:
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """The best programs, each once; no score but the rank."""
-        hidden = {example.said for example in without}
+        hidden = {example.key for example in without}
         begin = time.perf_counter()
         ranked = (self._examples[i] for i in self._retriever.rank(item.utterance, Usage()))
-        kept = first_of_each((e for e in ranked if e.said not in hidden), KEPT)
+        kept = first_of_each((e for e in ranked if e.key not in hidden), KEPT)
         candidates = tuple(
             Candidate(e.output(self._target), -rank, e.program, -rank) for rank, e in enumerate(kept)
         )

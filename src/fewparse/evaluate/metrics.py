@@ -35,7 +35,7 @@ class Judge:
             return "answer"
         return "text" if self._domain.normal_form is None else "normal form"
 
-    def right(self, program: str | None, gold: str) -> bool:
+    def is_correct(self, program: str | None, gold: str) -> bool:
         """Whether a program comes to the same as the gold one; none at all never does."""
         if program is None or self.criterion == "text":
             return program == gold

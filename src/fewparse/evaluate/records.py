@@ -10,8 +10,8 @@ from typing import Any
 from fewparse.errors import ResultsError
 from fewparse.evaluate.system import System
 from fewparse.example import Example
+from fewparse.files import read_text
 from fewparse.lm.usage import Usage
-from fewparse.text_file import read_text
 
 ELSEWHERE = "Write the results elsewhere (--out), or remove this file."
 
@@ -115,7 +115,7 @@ def cut_off_half_a_line(path: Path) -> None:
 
 def key(system: System, item: Example, without: Sequence[Example]) -> tuple[str, str]:
     """What a record is found by: all settings of the system, the item, and what was hidden for it."""
-    return fingerprint(system.settings), fingerprint([item.said, *(example.said for example in without)])
+    return fingerprint(system.settings), fingerprint([item.key, *(example.key for example in without)])
 
 
 def fingerprint(value: Any) -> str:

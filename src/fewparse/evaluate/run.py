@@ -28,9 +28,9 @@ from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.model import LanguageModel
 from fewparse.parser import Parser
+from fewparse.rerank import vote
 from fewparse.search.settings import MAX_WIDTH
 from fewparse.threads import work_through
-from fewparse.vote import vote
 
 Settings = Mapping[str, Mapping[str, Any]]
 Split = str
@@ -128,10 +128,12 @@ def evaluate(
     by the next run with the same records. `after` sees what there is so far, whenever there is more.
     """
     records = records if records is not None else Records()
-    at_once = min((system.concurrency for system in systems if system.concurrency is not None), default=1)
-    run = Run(systems, split, Judge(domain), records, after, max(HOPELESS, at_once))
+    max_concurrency = min(
+        (system.max_concurrency for system in systems if system.max_concurrency is not None), default=1
+    )
+    run = Run(systems, split, Judge(domain), records, after, max(HOPELESS, max_concurrency))
     try:
-        work_through(list(enumerate(items)), run.parse, at_once, run.stopping)
+        work_through(list(enumerate(items)), run.parse, max_concurrency, run.stopping)
     except BudgetExceeded as error:
         again = "the same command with a larger budget carries on from there."
         raise BudgetExceeded(
@@ -239,10 +241,10 @@ def judged(prediction: Prediction, item: Example, judge: Judge) -> Record:
     return Record(
         outputs=tuple(c.text for c in candidates),
         programs=tuple(c.program for c in candidates),
-        right=tuple(judge.right(c.program, item.program) for c in candidates),
+        right=tuple(judge.is_correct(c.program, item.program) for c in candidates),
         exact=tuple(c.program == item.program for c in candidates),
-        model_right=alone is not None and judge.right(alone.program, item.program),
-        vote_right=bool(voted) and judge.right(voted[0].program, item.program),
+        model_right=alone is not None and judge.is_correct(alone.program, item.program),
+        vote_right=bool(voted) and judge.is_correct(voted[0].program, item.program),
         usage=prediction.usage,
         seconds=prediction.seconds,
         prompt_seconds=prediction.prompt_seconds,

@@ -41,7 +41,7 @@ class System(Protocol):
         """All that its predictions depend on, to tell its results from those of other settings."""
 
     @property
-    def concurrency(self) -> int | None:
+    def max_concurrency(self) -> int | None:
         """How many items it parses at once to advantage; None where that is no matter."""
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
@@ -109,9 +109,9 @@ class Prompted:
         }
 
     @property
-    def concurrency(self) -> int:
+    def max_concurrency(self) -> int:
         """What its model serves."""
-        return self._parser.model.concurrency
+        return self._parser.model.max_concurrency
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """Read the prompt where that is of use, then parse."""

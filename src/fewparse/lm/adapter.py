@@ -22,15 +22,15 @@ class Provenance(BaseModel):
 
     domain: str
     target: str
-    template: str
+    prompt: str
     base: str
     base_sha256: str
     data_sha256: str
     examples: int
     epochs: int
     held_out: int
-    held_out_right: int
-    recipe: dict[str, float | int]
+    held_out_correct: int
+    config: dict[str, float | int | list[str]]
     fewparse: str
 
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fewparse.lm import answer_file
+from fewparse.lm import response_cache
 from fewparse.lm.weights import cache_folder
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class CacheStatistics:
     newest: datetime | None
 
 
-class AnswerCache:
+class ResponseCache:
     """JSON values by key in one file of bounded size; the least recently used go first.
 
     `limit` is in bytes of the answers. `tell` hears of a damaged file and of one that cannot be used, also
@@ -88,7 +88,7 @@ class AnswerCache:
 
     def find(self, key: str) -> Any | None:
         """The value kept for a key, or None."""
-        text = self._attempt(lambda connection: answer_file.look_up(connection, key), None)
+        text = self._attempt(lambda connection: response_cache.look_up(connection, key), None)
         with self._lock:
             self._hits += text is not None
             self._misses += text is None
@@ -104,15 +104,15 @@ class AnswerCache:
         except (ValueError, RecursionError):
             return
         if len(text) <= self.limit:
-            self._attempt(lambda connection: answer_file.store(connection, key, text, self.limit), None)
+            self._attempt(lambda connection: response_cache.store(connection, key, text, self.limit), None)
 
     def statistics(self) -> CacheStatistics:
         """The numbers of this moment; where the file cannot be used, it counts as empty."""
-        kept = self._attempt(answer_file.count, answer_file.Kept())
+        kept = self._attempt(response_cache.count, response_cache.Kept())
         return CacheStatistics(
             entries=kept.entries,
             answer_bytes=kept.size,
-            file_bytes=answer_file.bytes_on_disk(self.path),
+            file_bytes=response_cache.bytes_on_disk(self.path),
             limit=self.limit,
             hits=self._hits,
             misses=self._misses,
@@ -122,7 +122,7 @@ class AnswerCache:
 
     def clear(self) -> int:
         """Remove all answers and give their room back; how many there were."""
-        return self._attempt(answer_file.forget_all, 0)
+        return self._attempt(response_cache.forget_all, 0)
 
     def close(self) -> None:
         """Let go of the file. Nothing is found or kept from now on."""
@@ -138,7 +138,7 @@ class AnswerCache:
                     break
                 try:
                     return work(self._connected())
-                except (sqlite3.Error, answer_file.Damaged, UnicodeDecodeError, OSError) as error:
+                except (sqlite3.Error, response_cache.Damaged, UnicodeDecodeError, OSError) as error:
                     self._disconnect()
                     self._recover(error, may_try_again=attempt < MOST_ATTEMPTS - 1)
         return otherwise
@@ -146,9 +146,9 @@ class AnswerCache:
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = answer_file.identity(self.path)
-            self._connection = answer_file.opened(self.path, self._timeout)
-            self._file = answer_file.identity(self.path)
+            self._file = response_cache.identity(self.path)
+            self._connection = response_cache.opened(self.path, self._timeout)
+            self._file = response_cache.identity(self.path)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -159,9 +159,9 @@ class AnswerCache:
 
     def _recover(self, error: Exception, may_try_again: bool) -> None:
         """See to it that the next attempt has a better file, or give the cache up."""
-        if may_try_again and answer_file.is_damage(error):
+        if may_try_again and response_cache.is_damage(error):
             try:
-                aside = answer_file.set_aside(self.path, self._file, self._timeout)
+                aside = response_cache.set_aside(self.path, self._file, self._timeout)
             except (sqlite3.Error, OSError) as trouble:
                 error = trouble
             else:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.paths import Logits, Path
-from fewparse.lm.streams import Stream, Thought, draw
+from fewparse.lm.sampling import Stream, Thought, draw
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask, Vocabulary
@@ -56,10 +56,10 @@ class Evaluator(Protocol):
 class LocalModel:
     """A language model in this process; one search at a time, deterministic for a seed and thread count."""
 
-    concurrency = 1
+    max_concurrency = 1
     local = True
-    continues = True
-    takes_grammar = False
+    supports_prefix = True
+    supports_grammar = False
 
     def __init__(
         self,
@@ -121,7 +121,9 @@ class LocalModel:
         ]
         everything = [stream for group in streams for stream in group]
         with self._asked(prompt, prefixes, usage) as ids:
-            while live := [s for s in everything if not s.over and len(s.prefix) + len(s.tokens) < sampling.limit]:
+            while live := [
+                s for s in everything if not s.over and len(s.prefix) + len(s.tokens) < sampling.max_tokens
+            ]:
                 paths = [path(stream.prefix) + stream.path for stream in live]
                 distinct = list(dict.fromkeys(paths))
                 rows = self.evaluator.after(ids, distinct, usage)

@@ -60,7 +60,7 @@ class Completion(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample: `limit` bounds prefix plus completion, `alternatives` is how many to report a position.
+    """How to sample: `max_tokens` bounds prefix plus completion, `alternatives` is how many to report a position.
 
     Servers count endings among the alternatives, and report as many fewer.
     `grammar` is for servers that keep samples to one, in their notation; it describes whole outputs.
@@ -68,7 +68,7 @@ class Sampling:
 
     n: int
     temperature: float
-    limit: int
+    max_tokens: int
     stop: bytes = b"\n"
     seed: int = 0
     alternatives: int = 0
@@ -98,7 +98,7 @@ class LanguageModel(Protocol):
         """How many tokens a prompt and its output may have together."""
 
     @property
-    def concurrency(self) -> int:
+    def max_concurrency(self) -> int:
         """How many searches may run at once to advantage: 1 where they would fight over one KV cache."""
 
     @property
@@ -106,11 +106,11 @@ class LanguageModel(Protocol):
         """Whether it runs in this process, where reading a prompt ahead of the questions costs nothing more."""
 
     @property
-    def continues(self) -> bool:
+    def supports_prefix(self) -> bool:
         """Whether it can be asked what follows the beginning of an output; else it gives whole ones only."""
 
     @property
-    def takes_grammar(self) -> bool:
+    def supports_grammar(self) -> bool:
         """Whether it keeps samples to a grammar that comes with the question."""
 
     def tokenize(self, text: str) -> Prefix:

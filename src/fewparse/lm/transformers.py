@@ -13,7 +13,7 @@ from fewparse.lm.usage import Usage
 from fewparse.lm.whole_sequences import WholeSequences
 
 if TYPE_CHECKING:
-    from fewparse.lm.checkpoint import Checkpoint
+    from fewparse.lm.hf_backend import Checkpoint
 
 STEM: Path = (5, 6, 7, 8)
 FORKS: tuple[Path, ...] = ((9, 11, 12), (10, 11, 12))
@@ -28,7 +28,7 @@ class TransformersModel(LocalModel):
 
     def __init__(self, source: str, name: str | None = None) -> None:
         try:
-            from fewparse.lm.checkpoint import Checkpoint
+            from fewparse.lm.hf_backend import Checkpoint
         except ImportError as error:
             raise ModelUnavailable(
                 f"hf: models need torch and transformers ({error})", "pip install 'fewparse[transformers]'"

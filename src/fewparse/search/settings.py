@@ -20,7 +20,7 @@ class Settings:
     decoder: Decoder = "speculative"
     width: int = 5
     temperature: float = 0.5
-    limit: int = 160
+    max_tokens: int = 160
     rounds: int = 16
     stop: bytes = b"\n"
     seed: int = 0
@@ -38,7 +38,7 @@ class Settings:
             raise UsageError(f"the width is {self.width}; it is between 1 and {MAX_WIDTH}")
         if not 0 <= self.temperature <= 10:
             raise UsageError(f"the temperature is {self.temperature}; it is between 0 and 10")
-        if self.limit < 1 or self.rounds < 1:
+        if self.max_tokens < 1 or self.rounds < 1:
             raise UsageError("the limit of tokens and the number of rounds are at least 1")
         if self.seed < 0:
             raise UsageError(f"the seed is {self.seed}; it is at least 0")

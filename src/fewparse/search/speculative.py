@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from fewparse.lm.model import Completion, Sampling, ScoredToken
 from fewparse.search.beam import beam_search
+from fewparse.search.context import SearchContext
 from fewparse.search.events import (
     BackedOff,
     Branched,
@@ -20,24 +21,23 @@ from fewparse.search.events import (
     RoundEnded,
     Sampled,
 )
-from fewparse.search.forcing import force
+from fewparse.search.forced_tokens import force
 from fewparse.search.hypothesis import Hypothesis, ranked, split
-from fewparse.search.inquiry import Inquiry
 
 
-def speculative_search(inquiry: Inquiry, begin: Sequence[Hypothesis]) -> list[Hypothesis]:
+def speculative_search(context: SearchContext, begin: Sequence[Hypothesis]) -> list[Hypothesis]:
     """All finished hypotheses met on the way, after at most `rounds` rounds."""
-    settings, emit = inquiry.settings, inquiry.emit
+    settings, emit = context.settings, context.emit
     live, finished = split(begin)
     ended: list[Hypothesis] = []
     number = 0
-    rounds = settings.rounds if inquiry.model.continues else 1
+    rounds = settings.rounds if context.model.supports_prefix else 1
     while live and number < rounds:
         number += 1
         emit(RoundBegan(number, tuple(h.text for h in live)))
         if settings.forced_spans:
-            live = force(inquiry, live)
-        expansion = Expansion(inquiry)
+            live = force(context, live)
+        expansion = Expansion(context)
         candidates = expansion.expand(live, number)
         ended += split(candidates)[1]
         kept = within(settings.margin, ranked([*finished, *candidates], settings.width))
@@ -49,10 +49,10 @@ def speculative_search(inquiry: Inquiry, begin: Sequence[Hypothesis]) -> list[Hy
         live, finished = split(kept)
     if outputs := ended if settings.width > 1 else finished:
         return outputs
-    if not inquiry.model.continues:
+    if not context.model.supports_prefix:
         return live or list(begin)
     # Rounds or lengths ran out with nothing finished: step by step always gets there.
-    greedy = replace(inquiry, settings=replace(settings, decoder="greedy"))
+    greedy = replace(context, settings=replace(settings, decoder="greedy"))
     return beam_search(greedy, live or begin, number)
 
 
@@ -65,10 +65,10 @@ def within(margin: float, kept: Sequence[Hypothesis]) -> list[Hypothesis]:
 class Expansion:
     """One round: what becomes of the live hypotheses."""
 
-    def __init__(self, inquiry: Inquiry) -> None:
-        self._inquiry = inquiry
-        self._settings = inquiry.settings
-        self._emit = inquiry.emit
+    def __init__(self, context: SearchContext) -> None:
+        self._inquiry = context
+        self._settings = context.settings
+        self._emit = context.emit
         self.branches: list[Hypothesis] = []
 
     def expand(self, live: Sequence[Hypothesis], number: int) -> list[Hypothesis]:
@@ -77,7 +77,7 @@ class Expansion:
         sampling = Sampling(
             n=settings.width,
             temperature=settings.temperature,
-            limit=settings.limit,
+            max_tokens=settings.max_tokens,
             stop=settings.stop,
             seed=settings.seed * 1_000 + number,
             alternatives=settings.alternatives,
@@ -98,7 +98,7 @@ class Expansion:
             for completion in distinct(completions):
                 contributed += self._follow(hypothesis, completion, unended)
             candidates += contributed
-            if not contributed and len(hypothesis.tokens) < settings.limit:
+            if not contributed and len(hypothesis.tokens) < settings.max_tokens:
                 stuck.append(hypothesis)
         return candidates + self._back_off(stuck) + self._end(unended)
 
@@ -126,7 +126,7 @@ class Expansion:
             found.append(reached.finish(completion.positions[valid].end_logprob))
         else:
             outcome = "cut" if valid else "nothing"
-            if self._settings.free_back_off and known and len(reached.tokens) < self._settings.limit:
+            if self._settings.free_back_off and known and len(reached.tokens) < self._settings.max_tokens:
                 found += reached.successors(completion.positions[valid], self._settings.width)
         self._emit(Sampled(begin.text, pieces, valid, outcome))
         if outcome in ("cut", "nothing") and found:

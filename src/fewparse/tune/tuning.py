@@ -21,12 +21,12 @@ from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter, Provenance, read_adapter
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.parser import Parser
-from fewparse.tune.adapter_file import write_adapter
-from fewparse.tune.bookmark import Bookmark
-from fewparse.tune.course import Course
-from fewparse.tune.lessons import Lessons
-from fewparse.tune.pupil import Pupil
-from fewparse.tune.recipe import Recipe
+from fewparse.tune.checkpoint import Bookmark
+from fewparse.tune.config import TuneConfig
+from fewparse.tune.dataset import Lessons
+from fewparse.tune.gguf_writer import write_adapter
+from fewparse.tune.lora import Pupil
+from fewparse.tune.trainer import Course
 from fewparse.tune.variation import variation
 from fewparse.tune.whole_file import replacing
 
@@ -62,20 +62,20 @@ class Tuning:
         domain: Domain,
         target: Target,
         model: EmbeddedModel,
-        recipe: Recipe,
+        config: TuneConfig,
         path: Path,
         report: Report = lambda progress: None,
     ) -> None:
-        recipe.check()
+        config.check()
         self._domain = domain.for_target(target)
         self._target = target
         self._model = model
-        self._recipe = recipe
+        self._config = config
         self._path = path
         self._report = report
         examples = self._domain.examples
-        order = np.random.default_rng(recipe.seed).permutation(len(examples))
-        apart = recipe.held_out_of(len(examples))
+        order = np.random.default_rng(config.seed).permutation(len(examples))
+        apart = config.held_out_of(len(examples))
         self._variation = variation(self._domain)
         self._held_out = [examples[i] for i in order[:apart]]
         self._fitted = self._lessons([examples[i] for i in order[apart:]])
@@ -85,7 +85,7 @@ class Tuning:
     @property
     def epochs(self) -> int:
         """How long to learn: all epochs where nothing is held out, else as long as the trials say."""
-        return best_epochs(self._trials, len(self._held_out)) if self._held_out else self._recipe.epochs
+        return best_epochs(self._trials, len(self._held_out)) if self._held_out else self._config.epochs
 
     def run(self) -> Adapter:
         """Seek the number of epochs, learn from all examples, write the adapter."""
@@ -105,7 +105,7 @@ class Tuning:
 
     def _fit(self, bookmark: Bookmark, state: dict[str, Any] | None) -> None:
         """Learn from a part of the examples until the others get no better."""
-        course = Course(self._pupil, self._fitted, self._recipe.epochs, self._recipe, state)
+        course = Course(self._pupil, self._fitted, self._config.epochs, self._config, state)
         while course.done < course.epochs and not self._out_of_patience:
             self._epoch(course, refitting=False)
             self._trials.append(self._right())
@@ -113,19 +113,19 @@ class Tuning:
 
     def _refit(self, bookmark: Bookmark, state: dict[str, Any] | None) -> None:
         """Learn from all examples, as long as was best."""
-        course = Course(self._pupil, self._taught, self.epochs, self._recipe, state)
+        course = Course(self._pupil, self._taught, self.epochs, self._config, state)
         while course.done < course.epochs:
             self._epoch(course, refitting=True)
             bookmark.save({"trials": self._trials, "refitting": True, "course": course.state()})
 
     @property
     def _out_of_patience(self) -> bool:
-        return len(self._trials) - self.epochs >= self._recipe.patience
+        return len(self._trials) - self.epochs >= self._config.patience
 
     def _epoch(self, course: Course, refitting: bool) -> None:
         """An epoch of a course, with the news of each step."""
-        before = len(self._trials) * math.ceil(len(self._fitted) / self._recipe.batch) if refitting else 0
-        later = 0 if refitting else course.epochs * math.ceil(len(self._taught) / self._recipe.batch)
+        before = len(self._trials) * math.ceil(len(self._fitted) / self._config.batch) if refitting else 0
+        later = 0 if refitting else course.epochs * math.ceil(len(self._taught) / self._config.batch)
         trial = self._trials[-1] if self._trials else None
 
         def after_step(step: int, loss: float) -> None:
@@ -154,7 +154,7 @@ class Tuning:
             )
             judge = Judge(self._domain)
             return sum(
-                judge.right(parser.parse(item.utterance, item.context).program, item.program)
+                judge.is_correct(parser.parse(item.utterance, item.context).program, item.program)
                 for item in self._held_out
             )
 
@@ -168,33 +168,33 @@ class Tuning:
 
     @cached_property
     def _pupil(self) -> Pupil:
-        return Pupil(self._model.path, self._recipe.rank, self._recipe.scale)
+        return Pupil(self._model.path, self._config.rank, self._config.scale)
 
     @property
     def _key(self) -> str:
         """What identifies the work: whoever changes anything begins anew."""
         files = digests(self._domain.folder)
-        said = [self._model.sha256, self._recipe_said, self._taught.plain, files, version("fewparse")]
+        said = [self._model.sha256, self._config_said, self._taught.plain, files, version("fewparse")]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
     @property
-    def _recipe_said(self) -> dict[str, float | int]:
-        return asdict(self._recipe)
+    def _config_said(self) -> dict[str, float | int | list[str]]:
+        return asdict(self._config)
 
     @property
     def _provenance(self) -> Provenance:
         return Provenance(
             domain=self._domain.name,
             target=self._target,
-            template=TEMPLATE,
+            prompt=TEMPLATE,
             base=self._model.name,
             base_sha256=self._model.sha256,
             data_sha256=self._domain.data_sha256(self._target),
             examples=len(self._taught),
             epochs=self.epochs,
             held_out=len(self._held_out),
-            held_out_right=self._trials[self.epochs - 1] if self._trials else 0,
-            recipe=self._recipe_said,
+            held_out_correct=self._trials[self.epochs - 1] if self._trials else 0,
+            config=self._config_said,
             fewparse=version("fewparse"),
         )
 

@@ -32,6 +32,6 @@ def variation(domain: Domain) -> Variation | None:
         said = ((side, example.output(target).encode()) for target, side in sides.items())
         return all(side.accepts(text) for side, text in said if text)
 
-    if fold := domain.table.prompt.fold:
+    if fold := domain.table.retrieve.fold:
         return Names(words_of_kinds(domain.grammar, fold), admits)
     return Quotations(domain.examples, admits)

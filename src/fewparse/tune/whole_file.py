@@ -1,26 +1,19 @@
-"""Files that are written whole or not at all."""
+"""Write the files of a tuning run whole or not at all."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fewparse.errors import TuningError
+from fewparse.files import atomic_replacement
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A scratch file that takes the place of `path` once it is whole."""
-    scratch = path.with_name(f"{path.name}.part")
+    """Yield a temporary file that replaces `path` at the end; an `OSError` becomes a `TuningError`."""
     try:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            yield scratch
-            with scratch.open("rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(scratch, path)
-        finally:
-            scratch.unlink(missing_ok=True)
+        with atomic_replacement(path) as temporary:
+            yield temporary
     except OSError as error:
         raise TuningError(
             f"{path} cannot be written: {error.strerror or error}",

@@ -11,24 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import BudgetExceeded, ServerUnavailable, UsageError
-from fewparse.lm.cache import AnswerCache
-from fewparse.lm.http.asking import Ask, taken
-from fewparse.lm.http.budget import Allowance, Budget
+from fewparse.lm.cache import ResponseCache
+from fewparse.lm.http.batching import Ask, taken
+from fewparse.lm.http.budget import Budget, BudgetLimits
+from fewparse.lm.http.client import RetryPolicy
 from fewparse.lm.http.remote import RemoteModel
-from fewparse.lm.http.server import Patience
 from fewparse.lm.http.wire import Choice, Entry, Reply
 from fewparse.lm.model import Sampling, Token
 from fewparse.lm.prices import Price, price_of
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
-from lm.http.clients import abilities_of, bodies, model_at, toy_model
-from lm.http.manners import HONEST, Manners
-from lm.http.toy_server import ToyServer
+from support.remote_models import abilities_of, bodies, model_at, toy_model
+from support.server_behaviours import HONEST, Manners
+from support.toy_server import ToyServer
 
 OPENAI = "https://api.openai.com/v1"
 EXACT = Manners(tokenize="llama.cpp", logprob_format="content", models_tell="meta")
 """A server that tells how many tokens a prompt has."""
-TEN = Sampling(n=2, temperature=1.0, limit=10, seed=1, alternatives=3)
+TEN = Sampling(n=2, temperature=1.0, max_tokens=10, seed=1, alternatives=3)
 
 
 def priced() -> Price:
@@ -59,7 +59,7 @@ def attempt(budget: Budget, most: tuple[int, int], spent: tuple[int, int, int]) 
 def test_requests_one_by_one_never_take_more_than_allowed(
     most: int, requests: list[tuple[int, int, float]]
 ) -> None:
-    budget = Budget(Allowance(tokens=most), None)
+    budget = Budget(BudgetLimits(tokens=most), None)
     total = 0
     for prompt, completion, share in requests:
         used = int(completion * share)
@@ -73,8 +73,8 @@ def test_requests_one_by_one_never_take_more_than_allowed(
 def test_many_threads_together_never_take_more_than_allowed(in_dollars: bool) -> None:
     price = priced()
     each = price.cost(90, 0, 10)
-    allowance = Allowance(dollars=each * 10.5) if in_dollars else Allowance(tokens=1_050)
-    budget = Budget(allowance, price)
+    limits = BudgetLimits(dollars=each * 10.5) if in_dollars else BudgetLimits(tokens=1_050)
+    budget = Budget(limits, price)
     under_way, most_under_way, lock = 0, 0, threading.Lock()
     barrier = threading.Barrier(8)
 
@@ -118,13 +118,13 @@ def test_nothing_is_left_for_others_while_a_request_is_settled() -> None:
                 admitted.append(attempt(budget, (90, 10), (90, 0, 10)))
             return 0.0
 
-    budget = Budget(Allowance(tokens=100), Slow("m", OPENAI))
+    budget = Budget(BudgetLimits(tokens=100), Slow("m", OPENAI))
     assert attempt(budget, (90, 10), (90, 0, 9))
     assert admitted == [False]
 
 
 def test_what_is_under_way_counts_in_full_and_what_was_not_taken_is_given_back() -> None:
-    budget = Budget(Allowance(tokens=100), None)
+    budget = Budget(BudgetLimits(tokens=100), None)
     with budget.spending(40, 30) as first:
         first.reserve()
         assert not attempt(budget, (20, 11), (0, 0, 0)), "70 are set aside"
@@ -134,7 +134,7 @@ def test_what_is_under_way_counts_in_full_and_what_was_not_taken_is_given_back()
 
 
 def test_a_request_that_fails_or_is_never_sent_takes_nothing() -> None:
-    budget = Budget(Allowance(tokens=100), None)
+    budget = Budget(BudgetLimits(tokens=100), None)
     with suppress(ZeroDivisionError), budget.spending(50, 50) as spending:
         spending.reserve()
         raise ZeroDivisionError
@@ -144,13 +144,13 @@ def test_a_request_that_fails_or_is_never_sent_takes_nothing() -> None:
 
 
 def test_a_server_that_takes_more_than_it_was_asked_to_uses_the_budget_up() -> None:
-    budget = Budget(Allowance(tokens=100), None)
+    budget = Budget(BudgetLimits(tokens=100), None)
     assert attempt(budget, (10, 10), (100, 0, 10))
     assert not attempt(budget, (0, 0), (0, 0, 0)) or not attempt(budget, (1, 0), (1, 0, 0))
 
 
 def test_the_refusal_tells_what_was_spent_what_is_asked_for_and_how_to_allow_more() -> None:
-    budget = Budget(Allowance(tokens=100), None)
+    budget = Budget(BudgetLimits(tokens=100), None)
     attempt(budget, (60, 0), (60, 0, 0))
     with (
         pytest.raises(BudgetExceeded, match=r"60 of 100 tokens .* may take 50 more") as caught,
@@ -158,7 +158,7 @@ def test_the_refusal_tells_what_was_spent_what_is_asked_for_and_how_to_allow_mor
     ):
         spending.reserve()
     assert "--max-tokens-total" in str(caught.value.hint)
-    dear = Budget(Allowance(dollars=0.001), priced())
+    dear = Budget(BudgetLimits(dollars=0.001), priced())
     with (
         pytest.raises(BudgetExceeded, match=r"\$0\.0000 of \$0\.0010") as caught,
         dear.spending(10_000, 0) as spending,
@@ -169,15 +169,15 @@ def test_the_refusal_tells_what_was_spent_what_is_asked_for_and_how_to_allow_mor
 
 def test_a_limit_in_dollars_needs_a_known_price() -> None:
     with pytest.raises(UsageError, match="price of this model is unknown") as caught:
-        Budget(Allowance(dollars=1.0), None)
+        Budget(BudgetLimits(dollars=1.0), None)
     assert "--max-tokens-total" in str(caught.value.hint)
-    Budget(Allowance(tokens=1), None)
+    Budget(BudgetLimits(tokens=1), None)
 
 
 def test_the_price_of_unknown_models_is_unknown_and_never_zero() -> None:
-    assert Budget(Allowance(), None).cost(10, 0, 10) is None
-    assert Budget(Allowance(), priced()).cost(1_000_000, 0, 0) == pytest.approx(2.5)
-    assert Budget(Allowance(), priced()).cost(1_000_000, 1_000_000, 0) == pytest.approx(1.25)
+    assert Budget(BudgetLimits(), None).cost(10, 0, 10) is None
+    assert Budget(BudgetLimits(), priced()).cost(1_000_000, 0, 0) == pytest.approx(2.5)
+    assert Budget(BudgetLimits(), priced()).cost(1_000_000, 1_000_000, 0) == pytest.approx(1.25)
 
 
 # With a real model
@@ -193,7 +193,7 @@ def test_the_usage_of_a_model_without_a_price_has_no_cost() -> None:
 
 def test_the_usage_of_a_model_with_a_price_costs_what_the_server_counted() -> None:
     price = priced()
-    with toy_model(EXACT, budget=Budget(Allowance(), price)) as (model, _):
+    with toy_model(EXACT, budget=Budget(BudgetLimits(), price)) as (model, _):
         usage = Usage()
         model.next_tokens(asked(0), [()], 3, b"\n", usage)
     assert usage.cost == pytest.approx(price.cost(usage.prompt_tokens, usage.cached_tokens, 1))
@@ -201,13 +201,13 @@ def test_the_usage_of_a_model_with_a_price_costs_what_the_server_counted() -> No
 
 
 def test_cached_answers_cost_nothing_and_are_given_when_nothing_is_left(tmp_path: Path) -> None:
-    with closing(AnswerCache(tmp_path / "answers.sqlite")) as cache, ToyServer(EXACT) as toy:
-        abilities = abilities_of(EXACT)
+    with closing(ResponseCache(tmp_path / "answers.sqlite")) as cache, ToyServer(EXACT) as toy:
+        capabilities = abilities_of(EXACT)
         paid, free = Usage(), Usage()
-        with model_at(toy.url, abilities, cache=cache) as model:
+        with model_at(toy.url, capabilities, cache=cache) as model:
             first = model.sample(asked(0), [()], TEN, paid)
         sent = len(toy.requests)
-        with model_at(toy.url, abilities, Budget(Allowance(tokens=1), None), cache) as model:
+        with model_at(toy.url, capabilities, Budget(BudgetLimits(tokens=1), None), cache) as model:
             assert model.sample(asked(0), [()], TEN, free) == first
             with pytest.raises(BudgetExceeded):
                 model.sample(asked(1), [()], TEN, Usage())
@@ -232,7 +232,7 @@ class Counting(ToyServer):
 
 @pytest.mark.parametrize("most", [150, 400])
 def test_a_model_with_many_threads_never_takes_more_tokens_than_allowed(most: int) -> None:
-    budget = Budget(Allowance(tokens=most), None)
+    budget = Budget(BudgetLimits(tokens=most), None)
     with Counting(EXACT) as toy, model_at(toy.url, abilities_of(EXACT), budget) as model:
 
         def work(number: int) -> bool:
@@ -251,17 +251,20 @@ def test_a_model_with_many_threads_never_takes_more_tokens_than_allowed(most: in
 
 def test_a_request_that_never_came_through_takes_nothing_from_the_budget() -> None:
     with ToyServer(EXACT) as toy:
-        budget = Budget(Allowance(tokens=60), None)
-        abilities = abilities_of(EXACT)
+        budget = Budget(BudgetLimits(tokens=60), None)
+        capabilities = abilities_of(EXACT)
         prompts = [asked(i) for i in range(3)]
 
         def one(model: RemoteModel, prompt: Prompt) -> None:
             model.next_tokens(prompt, [()], 1, b"\n", Usage())
 
         gone = "http://127.0.0.1:9/v1"
-        with model_at(gone, abilities, budget, patience=Patience(1, 1)) as model, pytest.raises(ServerUnavailable):
+        with (
+            model_at(gone, capabilities, budget, patience=RetryPolicy(1, 1)) as model,
+            pytest.raises(ServerUnavailable),
+        ):
             one(model, prompts[0])
-        with model_at(toy.url, abilities, budget) as model:
+        with model_at(toy.url, capabilities, budget) as model:
             one(model, prompts[1])
             one(model, prompts[2])
 

@@ -10,12 +10,12 @@ import pytest
 
 from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
-from fewparse.lm.http.abilities import Abilities
-from fewparse.lm.http.budget import Allowance, Budget
+from fewparse.lm.http.budget import Budget, BudgetLimits
+from fewparse.lm.http.capabilities import Capabilities
 from fewparse.lm.http.chat import ChatModel
-from fewparse.lm.http.opening import Remote, open_remote
+from fewparse.lm.http.client import Server
+from fewparse.lm.http.load import RemoteSettings, open_remote
 from fewparse.lm.http.probe import probe
-from fewparse.lm.http.server import Server
 from fewparse.lm.model import Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
@@ -25,10 +25,10 @@ from fewparse.search.events import Closed, Event
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import Settings
 from fewparse.vocabulary import BYTES
-from lm.http.manners import HONEST, LLAMA_CPP, Manners
-from lm.http.toy_remote import EVERYTHING, toy_completions
-from lm.http.toy_server import ToyServer, rendered
-from toy import ToyModel, thought
+from support.server_behaviours import HONEST, LLAMA_CPP, Manners
+from support.toy_model import ToyModel, thought
+from support.toy_remote import EVERYTHING, toy_completions
+from support.toy_server import ToyServer, rendered
 
 PAIRS = [Pair("say a", "aab"), Pair("say c", "cab")]
 WORDS = ["aab", "cab", "ab", "acacac", "b"]
@@ -46,8 +46,8 @@ def conversing(manners: Manners, continuation: Any, seed: int = 0) -> Iterator[t
     """A model whose server is known to carry answers on in this way, whatever a probe could see of it."""
     with ToyServer(manners, ToyModel(seed)) as toy:
         server = Server(toy.url)
-        abilities = replace(probe(server, "toy", chat=True), continuation=continuation, top=EVERYTHING)
-        opened = ChatModel(server, "toy", abilities, Budget(Allowance(), None), top=EVERYTHING)
+        capabilities = replace(probe(server, "toy", chat=True), continuation=continuation, top=EVERYTHING)
+        opened = ChatModel(server, "toy", capabilities, Budget(BudgetLimits(), None), top=EVERYTHING)
         toy.requests.clear()
         try:
             yield opened, toy
@@ -63,7 +63,9 @@ def search(model: Any, prompt: Prompt, settings: Settings, lead: str) -> tuple[l
 
 def test_the_examples_are_turns_and_the_instruction_comes_first() -> None:
     with conversing(HONEST, None) as (model, toy):
-        model.sample(asked(LED), [()], Sampling(n=2, temperature=0.5, limit=9, seed=4, alternatives=3), Usage())
+        model.sample(
+            asked(LED), [()], Sampling(n=2, temperature=0.5, max_tokens=9, seed=4, alternatives=3), Usage()
+        )
     (request,) = toy.requests
     assert request.path == "/v1/chat/completions"
     assert request.body["messages"] == [
@@ -81,7 +83,7 @@ def test_the_examples_are_turns_and_the_instruction_comes_first() -> None:
 
 @pytest.mark.parametrize(("manner", "way"), WAYS)
 def test_a_begun_answer_is_sent_as_the_server_wants_it(manner: Any, way: Any) -> None:
-    with conversing(replace(HONEST, continues=manner), way) as (model, toy):
+    with conversing(replace(HONEST, supports_prefix=manner), way) as (model, toy):
         model.next_tokens(asked(LED), [(Token(b" "), Token("aé".encode()))], 3, b"\n", Usage())
     body = toy.requests[-1].body
     marked = {"prefix": True} if way == "prefix" else {}
@@ -97,7 +99,7 @@ def test_a_begun_answer_is_sent_as_the_server_wants_it(manner: Any, way: Any) ->
 def test_what_follows_a_begun_answer_is_what_the_model_thinks_there(
     manner: Any, way: Any, repeated: bool, seed: int
 ) -> None:
-    manners = replace(HONEST, continues=manner, begun_repeated=repeated)
+    manners = replace(HONEST, supports_prefix=manner, begun_repeated=repeated)
     prompt = asked(LED)
     turns = [message._asdict() for message in prompt.messages]
     said = [b"", b" ", b" a", b" ab", b" ca"]
@@ -106,7 +108,7 @@ def test_what_follows_a_begun_answer_is_what_the_model_thinks_there(
     assert [(s.token.bytes, s.logprob) for s in answers[0].best] == [(b" ", 0.0)]
     for text, answer in zip(said[1:], answers[1:], strict=True):
         begun = [*turns, {"role": "assistant", "content": text.decode().removeprefix(" ")}]
-        context = rendered(begun if begun[-1]["content"] else turns, continues=True).encode()
+        context = rendered(begun if begun[-1]["content"] else turns, supports_prefix=True).encode()
         expected = thought(ToyModel(seed).logprobs(context), 300, b"\n", None)
         told = {s.token.bytes: s.logprob for s in expected.best if s.token.bytes.isascii()}
         assert {s.token.bytes: s.logprob for s in answer.best} == pytest.approx(told)
@@ -118,9 +120,9 @@ def test_what_follows_a_begun_answer_is_what_the_model_thinks_there(
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(decoder="beam", width=3, limit=12),
-        Settings(decoder="greedy", limit=12),
-        Settings(width=3, limit=12, temperature=0, alternatives=EVERYTHING),
+        Settings(decoder="beam", width=3, max_tokens=12),
+        Settings(decoder="greedy", max_tokens=12),
+        Settings(width=3, max_tokens=12, temperature=0, alternatives=EVERYTHING),
     ],
     ids=lambda settings: settings.decoder,
 )
@@ -129,7 +131,7 @@ def test_carried_on_it_is_searched_as_a_model_of_completions(
 ) -> None:
     prompt = asked(UNLED)
     turns = rendered([message._asdict() for message in prompt.messages])
-    with conversing(replace(HONEST, continues=manner), way, seed) as (model, _):
+    with conversing(replace(HONEST, supports_prefix=manner), way, seed) as (model, _):
         found, _ = search(model, prompt, settings, "")
     with toy_completions(replace(HONEST, end_shown=False), ToyModel(seed)) as same:
         expected, _ = search(same, Prompt((Part(turns, False),)), settings, "")
@@ -142,7 +144,7 @@ def test_carried_on_it_is_searched_as_a_model_of_completions(
 def test_without_it_whole_answers_are_ranked_or_closed_in_one_round(template: str, seed: int) -> None:
     lead = bundled_template(template).lead
     with conversing(HONEST, None, seed) as (model, toy):
-        settings = Settings(width=8, limit=8, temperature=1.0, seed=seed)
+        settings = Settings(width=8, max_tokens=8, temperature=1.0, seed=seed)
         found, events = search(model, asked(template), settings, lead)
         assert all(request.body["messages"][-1]["role"] == "user" for request in toy.requests)
     assert found
@@ -155,7 +157,7 @@ def test_the_best_beginning_of_a_bad_answer_is_closed_by_the_constraint() -> Non
     outcomes = []
     for seed in range(20):
         with conversing(HONEST, None, seed) as (model, _):
-            found, events = search(model, asked(LED), Settings(width=1, limit=8, temperature=1.0), " ")
+            found, events = search(model, asked(LED), Settings(width=1, max_tokens=8, temperature=1.0), " ")
         closed = [event for event in events if isinstance(event, Closed)]
         assert [event.prefix + event.completion for event in closed] in ([], [found[0].text])
         outcomes += closed
@@ -174,8 +176,8 @@ def test_without_it_a_step_by_step_decoder_is_refused_in_words(decoder: Any) -> 
 
 @pytest.mark.parametrize("way", [None, "plain"])
 def test_retrieval_by_likelihood_is_refused_in_words(way: Any) -> None:
-    with conversing(replace(HONEST, continues="always"), way) as (model, toy):
-        parser = Parser.from_domain("calendar", model, retriever="lm", template="canonical", target="canonical")
+    with conversing(replace(HONEST, supports_prefix="always"), way) as (model, toy):
+        parser = Parser.from_domain("calendar", model, retriever="lm", prompt="canonical", target="canonical")
         with pytest.raises(UsageError) as caught:
             parser.parse("what is on tomorrow")
         assert toy.requests == []
@@ -198,7 +200,7 @@ def test_behind_an_answer_that_cannot_be_carried_on_there_is_only_its_end() -> N
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_end_that_is_shown_without_a_name_ends_the_answer(seed: int) -> None:
     with conversing(LLAMA_CPP, "plain", seed) as (model, _):
-        sampling = Sampling(n=4, temperature=1.0, limit=12, seed=seed, alternatives=5)
+        sampling = Sampling(n=4, temperature=1.0, max_tokens=12, seed=seed, alternatives=5)
         samples = model.sample(asked(UNLED), [()], sampling, Usage())[0]
     for sample in samples:
         assert sample.ended or len(sample.tokens) == 12 or sample.tokens[-1].id == -2
@@ -210,7 +212,7 @@ def test_an_end_that_is_shown_without_a_name_ends_the_answer(seed: int) -> None:
 def test_a_prompt_that_is_no_conversation_is_one_turn() -> None:
     with conversing(HONEST, None) as (model, toy):
         plain = Prompt(asked(UNLED).parts)
-        model.sample(plain, [()], Sampling(n=1, temperature=1.0, limit=3), Usage())
+        model.sample(plain, [()], Sampling(n=1, temperature=1.0, max_tokens=3), Usage())
         assert model.prompt_length(plain) > len(plain.text) / 4
     assert toy.requests[0].body["messages"] == [Message("user", plain.text)._asdict()]
 
@@ -218,13 +220,13 @@ def test_a_prompt_that_is_no_conversation_is_one_turn() -> None:
 def test_llama_cpps_own_chat_parses_an_utterance_into_something_well_formed(
     llama_server: str, alone: Path
 ) -> None:
-    model = open_remote("openai-chat", "", Remote(base_url=llama_server))
+    model = open_remote("openai-chat", "", RemoteSettings(base_url=llama_server))
     assert isinstance(model, ChatModel)
     try:
-        assert model.continues
+        assert model.supports_prefix
         for decoder in ("speculative", "greedy"):
             parser = Parser.from_domain(
-                "calendar", model, decoder=decoder, width=2, examples=4, limit=40, target="program"
+                "calendar", model, decoder=decoder, width=2, examples=4, max_tokens=40, target="program"
             )
             parse = parser.parse("when is my next meeting with Jane")
             assert parse.program is not None
@@ -232,16 +234,16 @@ def test_llama_cpps_own_chat_parses_an_utterance_into_something_well_formed(
             assert parse.usage.requests > 0
             assert all(candidate.model_score <= 0 for candidate in parse.candidates)
         whole = ChatModel(
-            model._asker.server, model._model, without_continuation(model._abilities), Budget(Allowance(), None)
+            model._asker.server, model._model, without_continuation(model._abilities), Budget(BudgetLimits(), None)
         )
-        parse = Parser.from_domain("calendar", whole, width=2, examples=4, limit=40, target="canonical").parse(
-            "when is my next meeting with Jane"
-        )
+        parse = Parser.from_domain(
+            "calendar", whole, width=2, examples=4, max_tokens=40, target="canonical"
+        ).parse("when is my next meeting with Jane")
         assert parse.program is not None
         assert parse.usage.rounds == 1
     finally:
         model.close()
 
 
-def without_continuation(abilities: Abilities) -> Abilities:
-    return replace(abilities, continuation=None)
+def without_continuation(capabilities: Capabilities) -> Capabilities:
+    return replace(capabilities, continuation=None)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.lm.cache import AnswerCache
+from fewparse.lm.cache import ResponseCache
 from fewparse.lm.usage import Usage
-from lm.http.clients import abilities_of, model_at
-from lm.http.drill import AT_ONCE, DECODERS, Found, search_all
-from lm.http.faulty_proxy import FaultyProxy, Rates
-from lm.http.manners import HONEST
-from lm.http.toy_server import ToyServer
+from support.fault_drill import AT_ONCE, DECODERS, Found, search_all
+from support.faulty_proxy import FaultyProxy, Rates
+from support.remote_models import abilities_of, model_at
+from support.server_behaviours import HONEST
+from support.toy_server import ToyServer
 
 ITEMS = 100
 RATES = Rates(seed=7, delay=0.02)
@@ -38,7 +38,7 @@ def in_all(found: list[tuple[Found, Usage]]) -> Usage:
 
 
 def undisturbed(decoder: str, items: int = ITEMS) -> list[tuple[Found, Usage]]:
-    with ToyServer() as toy, model_at(toy.url, abilities_of(HONEST), at_once=AT_ONCE) as model:
+    with ToyServer() as toy, model_at(toy.url, abilities_of(HONEST), max_concurrency=AT_ONCE) as model:
         return search_all(model, items, decoder)
 
 
@@ -48,7 +48,7 @@ def test_a_hundred_items_come_out_as_if_nothing_had_gone_wrong(decoder: str) -> 
     with (
         ToyServer() as toy,
         FaultyProxy(toy.url, RATES) as proxy,
-        model_at(proxy.url, abilities_of(HONEST), at_once=AT_ONCE) as model,
+        model_at(proxy.url, abilities_of(HONEST), max_concurrency=AT_ONCE) as model,
     ):
         found = search_all(model, ITEMS, decoder)
     assert results(found) == results(calm)
@@ -70,8 +70,8 @@ def test_a_second_run_with_the_answers_of_the_first_sends_nothing(decoder: str, 
 
         def run() -> list[tuple[Found, Usage]]:
             with (
-                closing(AnswerCache(tmp_path / "answers.sqlite")) as cache,
-                model_at(proxy.url, abilities_of(HONEST), cache=cache, at_once=AT_ONCE) as model,
+                closing(ResponseCache(tmp_path / "answers.sqlite")) as cache,
+                model_at(proxy.url, abilities_of(HONEST), cache=cache, max_concurrency=AT_ONCE) as model,
             ):
                 return search_all(model, FEW, decoder)
 

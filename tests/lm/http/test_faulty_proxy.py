@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lm.http.faulty_proxy import (
+from support.faulty_proxy import (
     DROPPED_AFTER,
     DROPPED_BEFORE,
     DROPPED_WITHIN,
@@ -32,7 +32,7 @@ from lm.http.faulty_proxy import (
     slow,
     too_many,
 )
-from lm.http.toy_server import ToyServer
+from support.toy_server import ToyServer
 
 PATH = "/v1/completions"
 BODY = json.dumps({"prompt": "pear", "seed": 1}).encode()

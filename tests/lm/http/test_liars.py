@@ -17,10 +17,10 @@ from fewparse.lm.http.wire import UNREADABLE
 from fewparse.lm.model import Completion, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Message, Part, Prompt
-from lm.http.clients import abilities_of, model_at, toy_model
-from lm.http.manners import HONEST, Manners
-from lm.http.toy_server import ToyServer, rendered
-from toy import END, TOKENS, ToyModel, ends
+from support.remote_models import abilities_of, model_at, toy_model
+from support.server_behaviours import HONEST, Manners
+from support.toy_model import END, TOKENS, ToyModel, ends
+from support.toy_server import ToyServer, rendered
 
 ORACLE = ToyModel()
 IDS = {text: number for number, text in enumerate(TOKENS) if text}

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from fewparse.errors import ServerUnfit, UnknownName
-from fewparse.lm.http.abilities import Abilities, place, remember, remembered
-from fewparse.lm.http.opening import Remote, examined, open_remote
+from fewparse.lm.http.capabilities import Capabilities, place, remember, remembered
+from fewparse.lm.http.client import RetryPolicy, Server
+from fewparse.lm.http.load import RemoteSettings, examined, open_remote
 from fewparse.lm.http.probe import probe
 from fewparse.lm.http.remote import RemoteModel
-from fewparse.lm.http.server import Patience, Server
-from lm.http.faulty_proxy import FaultyProxy, error, too_many
-from lm.http.manners import HONEST, LLAMA_CPP, LLAMA_CPP_PYTHON, Manners
-from lm.http.toy_server import ToyServer
-from toy import END, TOKENS, ToyModel
+from support.faulty_proxy import FaultyProxy, error, too_many
+from support.server_behaviours import HONEST, LLAMA_CPP, LLAMA_CPP_PYTHON, Manners
+from support.toy_model import END, TOKENS, ToyModel
+from support.toy_server import ToyServer
 
 SEEDS = range(12)
 MOST_QUESTIONS = 30
@@ -85,9 +85,9 @@ def named(manners: Manners) -> str:
 
 def found(manners: Manners, seed: int = 0, chat: bool = False) -> dict[str, Any]:
     with connected(manners, seed) as (server, toy):
-        abilities = probe(server, manners.model, chat)
+        capabilities = probe(server, manners.model, chat)
     assert len(toy.requests) <= MOST_QUESTIONS
-    return abilities.as_dict()
+    return capabilities.as_dict()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -182,7 +182,7 @@ def carried_on(manners: Manners, seed: int) -> Any:
 def test_a_begun_answer_is_seen_to_be_carried_on_in_each_of_the_ways() -> None:
     ways = {"always": "plain", "continue_final_message": "continue_final_message", "prefix": "prefix"}
     for manner, way in ways.items():
-        seen = [carried_on(replace(HONEST, continues=manner), seed) for seed in SEEDS]  # type: ignore[arg-type]
+        seen = [carried_on(replace(HONEST, supports_prefix=manner), seed) for seed in SEEDS]  # type: ignore[arg-type]
         assert set(seen) <= {way, None}  # None: a model that ends at once, or repeats itself, leaves it open
         assert seen.count(way) >= 3
 
@@ -193,9 +193,9 @@ def test_a_server_that_begins_anew_is_never_taken_for_one_that_carries_on(seed: 
 
 
 def test_a_text_that_repeats_the_beginning_is_carried_on_nevertheless() -> None:
-    repeating = replace(HONEST, continues="always", begun_repeated=True)
+    repeating = replace(HONEST, supports_prefix="always", begun_repeated=True)
     assert [carried_on(repeating, seed) for seed in SEEDS] == [
-        carried_on(replace(HONEST, continues="always"), seed) for seed in SEEDS
+        carried_on(replace(HONEST, supports_prefix="always"), seed) for seed in SEEDS
     ]
 
 
@@ -216,7 +216,7 @@ def test_a_server_without_log_probabilities_is_refused_with_a_way_out(chat: bool
 
 
 def test_a_failure_where_others_refuse_is_an_answer_after_a_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fewparse.lm.http.server.SHORTEST_WAIT", 0.01)
+    monkeypatch.setattr("fewparse.lm.http.client.SHORTEST_WAIT", 0.01)
     with ToyServer(replace(HONEST, takes_lists=False)) as toy:
         server = Server(toy.url)
         probe(server, "toy")
@@ -258,7 +258,7 @@ def test_the_table_has_a_row_for_everything_that_was_asked() -> None:
     }
     assert {asked: does for asked, (does, _) in table.items()} == rows
     assert table["lists of prompts"][1] == "not used: each of its slots would read the prompt"
-    asked_of_chats = {asked for asked, _, _ in Abilities(**(OF_A_CHAT | {"tokens": None})).table()}
+    asked_of_chats = {asked for asked, _, _ in Capabilities(**(OF_A_CHAT | {"tokens": None})).table()}
     own = {"prompts as token ids", "lists of prompts", "echo", "max_tokens 0", "tokenizer"}
     assert asked_of_chats == rows.keys() - own | {"carries on a begun answer"}
 
@@ -271,7 +271,7 @@ def test_what_was_found_is_remembered_for_each_server_model_and_kind(alone: Path
             (toy, "openai", "another"),
             (toy, "openai-chat", "toy"),
         ):
-            remote = Remote(base_url=server.url)
+            remote = RemoteSettings(base_url=server.url)
             server.requests.clear()
             first = examined(kind, name, remote)
             assert server.requests
@@ -287,7 +287,7 @@ def test_what_was_found_is_remembered_for_each_server_model_and_kind(alone: Path
 @pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"version": 0}', '{"version": 1, "tokens": ["?"]}'])
 def test_a_damaged_memory_is_none_and_is_written_anew(alone: Path, damage: str) -> None:
     with ToyServer(LLAMA_CPP) as toy:
-        remote = Remote(base_url=toy.url)
+        remote = RemoteSettings(base_url=toy.url)
         first = examined("openai", "toy", remote)
         file = place(first[0].url, "toy", chat=False)
         assert file.is_relative_to(alone)
@@ -298,11 +298,11 @@ def test_a_damaged_memory_is_none_and_is_written_anew(alone: Path, damage: str) 
 
 
 def test_a_memory_of_another_version_is_none(alone: Path) -> None:
-    abilities = Abilities(**(OF_A_CHAT | {"tokens": None}))
-    remember(abilities, "there", "it")
+    capabilities = Capabilities(**(OF_A_CHAT | {"tokens": None}))
+    remember(capabilities, "there", "it")
     file = place("there", "it", chat=True)
     told = json.loads(file.read_text(encoding="utf-8"))
-    assert remembered("there", "it", chat=True) == abilities
+    assert remembered("there", "it", chat=True) == capabilities
     file.write_text(json.dumps(told | {"version": told["version"] + 1}), encoding="utf-8")
     assert remembered("there", "it", chat=True) is None
 
@@ -310,13 +310,13 @@ def test_a_memory_of_another_version_is_none(alone: Path) -> None:
 def test_where_nothing_can_be_written_nothing_is_remembered(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (alone / "file").touch()
     monkeypatch.setenv("FEWPARSE_CACHE", str(alone / "file"))
-    remember(Abilities(**(OF_A_CHAT | {"tokens": None})), "there", "it")
+    remember(Capabilities(**(OF_A_CHAT | {"tokens": None})), "there", "it")
     assert remembered("there", "it", chat=True) is None
 
 
 def test_an_unknown_model_is_told_with_those_that_are_known(alone: Path) -> None:
     with ToyServer(Manners(model="pear")) as toy, pytest.raises(UnknownName) as caught:
-        open_remote("openai", "paer", Remote(base_url=toy.url, patience=Patience(5, 5)))
+        open_remote("openai", "paer", RemoteSettings(base_url=toy.url, patience=RetryPolicy(5, 5)))
     assert caught.value.hint == "Did you mean pear?"
 
 
@@ -328,7 +328,7 @@ def test_llama_cpps_own_server_does_what_its_toy_does(served_model: RemoteModel)
 
 
 def test_llama_cpps_own_chat_does_what_its_toy_does(llama_server: str, alone: Path) -> None:
-    _, _, abilities = examined("openai-chat", "", Remote(base_url=llama_server))
+    _, _, capabilities = examined("openai-chat", "", RemoteSettings(base_url=llama_server))
     own = {"n": 4, "stop": "hidden", "grammar": "gbnf", "continuation": "plain"}
     told = {"slots": 4, "context": 8192, "end_ids": (0, 2)}
-    assert abilities.as_dict() == OF_A_CHAT | own | told
+    assert capabilities.as_dict() == OF_A_CHAT | own | told

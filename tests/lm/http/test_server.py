@@ -27,23 +27,22 @@ from fewparse.errors import (
     ServerUnfit,
     UsageError,
 )
-from fewparse.lm.cache import AnswerCache
-from fewparse.lm.http.opening import Remote, open_remote
-from fewparse.lm.http.server import (
+from fewparse.lm.cache import ResponseCache
+from fewparse.lm.http.client import (
     LONGEST_WAIT,
     TRIES_AT_FIRST,
     Answer,
     Failed,
-    Patience,
+    RetryPolicy,
     Server,
     jittered,
     retry_after,
 )
+from fewparse.lm.http.load import RemoteSettings, open_remote
 from fewparse.lm.model import Sampling
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
-from lm.http.clients import GOOD, PATIENCE, Says, Scripted, bodies, speaking
-from lm.http.faulty_proxy import (
+from support.faulty_proxy import (
     DROPPED_AFTER,
     DROPPED_BEFORE,
     DROPPED_WITHIN,
@@ -56,9 +55,10 @@ from lm.http.faulty_proxy import (
     slow,
     too_many,
 )
-from lm.http.loopback import Exchange, Loopback
-from lm.http.manners import HONEST, Manners
-from lm.http.toy_server import ToyServer
+from support.loopback import Exchange, Loopback
+from support.remote_models import GOOD, PATIENCE, Says, Scripted, bodies, speaking
+from support.server_behaviours import HONEST, Manners
+from support.toy_server import ToyServer
 
 BODY = {"model": "toy", "prompt": "pear", "max_tokens": 3, "seed": 1}
 PATH = "/v1/completions"
@@ -76,7 +76,7 @@ def between(*faults: Fault | None, manners: Manners = HONEST) -> Iterator[Faulty
         yield proxy
 
 
-def refused(*answers: Says, body: Any = None, patience: Patience = PATIENCE) -> tuple[FewparseError, int]:
+def refused(*answers: Says, body: Any = None, patience: RetryPolicy = PATIENCE) -> tuple[FewparseError, int]:
     """The error that these answers make, and how often was asked."""
     with Scripted(*answers) as server, speaking(server.url, patience=patience) as ours:
         with pytest.raises(FewparseError) as caught:
@@ -119,7 +119,7 @@ def test_no_more_requests_of_many_parses_are_under_way_than_the_user_allows() ->
 
     lock = Lock()
     with Counting(Manners(takes_lists=False, n="ignored")) as toy:
-        model = open_remote("openai", "toy", Remote(toy.url, at_once=2, cached=False))
+        model = open_remote("openai", "toy", RemoteSettings(toy.url, max_concurrency=2, cached=False))
         prompts = [Prompt((Part(text, False),)) for text in "abcdef"]
         sampling = Sampling(4, 1.0, 3)
         with closing(model), ThreadPoolExecutor(6) as pool:
@@ -128,7 +128,7 @@ def test_no_more_requests_of_many_parses_are_under_way_than_the_user_allows() ->
 
 
 def test_who_waits_for_a_place_does_not_time_out() -> None:
-    patience = Patience(timeout=0.5, deadline=20)
+    patience = RetryPolicy(timeout=0.5, deadline=20)
     with between(*[slow(0.2)] * 5) as proxy, speaking(proxy.url, patience=patience, in_flight=1) as server:
         with ThreadPoolExecutor(5) as pool:
             answers = list(pool.map(lambda seed: ask(server, {**BODY, "seed": seed}), range(5)))
@@ -191,7 +191,7 @@ def test_what_may_pass_is_asked_again_and_counted(fault: Fault) -> None:
 
 
 def test_a_server_that_is_silent_is_asked_again_after_the_time_out() -> None:
-    patience = Patience(timeout=0.2, deadline=20)
+    patience = RetryPolicy(timeout=0.2, deadline=20)
     with between(SILENT) as proxy, speaking(proxy.url, patience=patience) as server:
         begin = time.monotonic()
         assert ask(server).retries == 1
@@ -208,7 +208,7 @@ class Dripping(Loopback):
 
 
 def test_an_answer_that_trickles_in_is_timed_as_a_whole() -> None:
-    with Dripping() as server, speaking(server.url, patience=Patience(timeout=0.2, deadline=20)) as ours:
+    with Dripping() as server, speaking(server.url, patience=RetryPolicy(timeout=0.2, deadline=20)) as ours:
         begin = time.monotonic()
         with pytest.raises(ServerUnavailable, match=r"no answer within 0\.2 s"):
             ask(ours)
@@ -252,7 +252,7 @@ def test_the_wait_that_a_server_asks_for_is_kept() -> None:
 
 
 def test_a_server_that_asks_for_no_wait_is_not_hammered() -> None:
-    patience = Patience(timeout=1, deadline=0.5)
+    patience = RetryPolicy(timeout=1, deadline=0.5)
     told = Says(429, {"error": {"message": "busy"}}, [("Retry-After", "0")])
     _, times = refused(told, patience=patience)
     assert 3 <= times <= 10
@@ -302,7 +302,7 @@ def test_whatever_stands_there_is_a_wait_or_none(told: str) -> None:
 
 def test_the_deadline_ends_the_trying() -> None:
     begin = time.monotonic()
-    error, times = refused(Says(503, {"error": {"message": "down for repair"}}), patience=Patience(5, 0.4))
+    error, times = refused(Says(503, {"error": {"message": "down for repair"}}), patience=RetryPolicy(5, 0.4))
     assert 0.1 < time.monotonic() - begin < 0.6
     assert isinstance(error, ServerUnavailable)
     assert f"status 503: down for repair (asked {times} times in 0 s)" in error.message
@@ -310,7 +310,7 @@ def test_the_deadline_ends_the_trying() -> None:
 
 
 def test_the_deadline_also_ends_a_single_try() -> None:
-    with between(None, SILENT) as proxy, speaking(proxy.url, patience=Patience(60, 0.5)) as server:
+    with between(None, SILENT) as proxy, speaking(proxy.url, patience=RetryPolicy(60, 0.5)) as server:
         ask(server)
         begin = time.monotonic()
         with pytest.raises(ServerUnavailable, match=r"no answer within 0\.5 s"):
@@ -355,7 +355,7 @@ def test_a_server_that_says_it_is_loading_is_waited_for() -> None:
 
 @pytest.mark.parametrize("body", [None, {}])
 def test_trouble_that_is_no_error_of_ours_is_quoted_in_short(body: Any) -> None:
-    error, _ = refused(Says(500, b"x" * 5000), patience=Patience(5, 0.1))
+    error, _ = refused(Says(500, b"x" * 5000), patience=RetryPolicy(5, 0.1))
     assert len(error.message) < 500
 
 
@@ -490,7 +490,7 @@ def test_a_server_that_speaks_no_tls_is_not_asked_again() -> None:
 def test_a_server_that_says_nothing_to_a_secure_greeting_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fewparse.lm.http.server.TO_CONNECT", 0.05)
+    monkeypatch.setattr("fewparse.lm.http.client.TO_CONNECT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with speaking(f"https://127.0.0.1:{port}/v1") as server, pytest.raises(ServerUnavailable) as caught:
@@ -516,8 +516,8 @@ def nobody_listens() -> str:
 
 
 def test_a_refused_connection_is_told_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fewparse.lm.http.server.SHORTEST_WAIT", 0.25)
-    with speaking(nobody_listens(), patience=Patience()) as server:
+    monkeypatch.setattr("fewparse.lm.http.client.SHORTEST_WAIT", 0.25)
+    with speaking(nobody_listens(), patience=RetryPolicy()) as server:
         begin = time.monotonic()
         with pytest.raises(ServerUnavailable, match="the connection failed") as caught:
             ask(server)
@@ -550,7 +550,7 @@ def test_an_environment_in_which_no_connection_can_be_made_is_named(
 @pytest.mark.parametrize("patience", [(0, 1), (1, 0), (-1, 1)])
 def test_patience_is_more_than_nothing(patience: tuple[float, float]) -> None:
     with pytest.raises(UsageError, match="more than 0"):
-        Patience(*patience)
+        RetryPolicy(*patience)
 
 
 # Secrets
@@ -578,7 +578,7 @@ def shown(text: str) -> list[str]:
 def test_a_server_that_repeats_secrets_is_not_quoted_with_them(status: int) -> None:
     words = f"you said {SECRET} as someone:pass@word (pass%40word) with api-key=query-secret, or query-secret!"
     answer = Says(status, {"error": {"message": words}}, [("Location", f"/there?api-key=query-secret&k={SECRET}")])
-    with Scripted(answer) as toy, speaking(secrets_in(toy.url), SECRET, Patience(1, 0.2)) as server:
+    with Scripted(answer) as toy, speaking(secrets_in(toy.url), SECRET, RetryPolicy(1, 0.2)) as server:
 
         def read(told: Any) -> Any:
             raise Failed(told["error"]["message"])
@@ -616,7 +616,7 @@ def test_a_secret_cut_in_two_by_a_long_answer_is_not_shown() -> None:
 
 
 def test_the_cache_file_holds_no_secret(tmp_path: Path) -> None:
-    with Scripted() as toy, closing(AnswerCache(tmp_path / "a.sqlite")) as cache:
+    with Scripted() as toy, closing(ResponseCache(tmp_path / "a.sqlite")) as cache:
         with speaking(secrets_in(toy.url), SECRET, cache=cache) as server:
             ask(server)
         assert "query-secret" in toy.heard[0][0], "the server itself is told"
@@ -628,12 +628,12 @@ def test_the_cache_file_holds_no_secret(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Iterator[AnswerCache]:
-    with closing(AnswerCache(tmp_path / "answers.sqlite")) as opened:
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    with closing(ResponseCache(tmp_path / "answers.sqlite")) as opened:
         yield opened
 
 
-def test_a_kept_answer_is_given_without_asking(cache: AnswerCache) -> None:
+def test_a_kept_answer_is_given_without_asking(cache: ResponseCache) -> None:
     with ToyServer() as toy:
         with speaking(toy.url, cache=cache) as server:
             first = ask(server)
@@ -643,7 +643,7 @@ def test_a_kept_answer_is_given_without_asking(cache: AnswerCache) -> None:
         assert len(toy.requests) == 1
 
 
-def test_other_requests_samples_and_servers_have_answers_of_their_own(cache: AnswerCache) -> None:
+def test_other_requests_samples_and_servers_have_answers_of_their_own(cache: ResponseCache) -> None:
     with Scripted() as toy, Scripted() as other:
         with speaking(toy.url, cache=cache) as server:
             for sample in (0, 1):
@@ -656,7 +656,7 @@ def test_other_requests_samples_and_servers_have_answers_of_their_own(cache: Ans
 
 
 @pytest.mark.parametrize("bad", [Says(400, {"error": "no"}), Says(200, b"half")])
-def test_only_good_answers_are_kept(bad: Says, cache: AnswerCache) -> None:
+def test_only_good_answers_are_kept(bad: Says, cache: ResponseCache) -> None:
     with Scripted(bad, bad, bad, Says()) as toy, speaking(toy.url, cache=cache) as server:
         with pytest.raises(ServerError):
             ask(server)
@@ -668,7 +668,7 @@ def test_only_good_answers_are_kept(bad: Says, cache: AnswerCache) -> None:
         assert ask(server).cached is True
 
 
-def test_a_kept_answer_that_is_of_no_use_is_asked_for_anew(cache: AnswerCache) -> None:
+def test_a_kept_answer_that_is_of_no_use_is_asked_for_anew(cache: ResponseCache) -> None:
     with Scripted(Says(200, {"seen": 1}), Says(200, {"seen": 2})) as toy, speaking(toy.url, cache=cache) as server:
         assert ask(server).content == {"seen": 1}
 
@@ -682,7 +682,7 @@ def test_a_kept_answer_that_is_of_no_use_is_asked_for_anew(cache: AnswerCache) -
         assert len(toy.heard) == 2
 
 
-def test_leave_is_asked_before_something_is_sent_and_only_then(cache: AnswerCache) -> None:
+def test_leave_is_asked_before_something_is_sent_and_only_then(cache: ResponseCache) -> None:
     def refuse() -> None:
         raise UsageError("not allowed")
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from evaluate.lamps import make_lamps
 from fewparse import Domain, load_domain
 from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
-from fewparse.lm.http.budget import Allowance, Budget
+from fewparse.lm.http.budget import Budget, BudgetLimits
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.model import Sampling
@@ -20,9 +19,10 @@ from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
 from fewparse.prompt import Part, Prompt
 from fewparse.search.events import Event, Sampled
-from lm.http.manners import HONEST, Manners
-from lm.http.toy_remote import toy_remote
-from toy import ANYTHING, ToyModel
+from support.lamp_domain import make_lamps
+from support.server_behaviours import HONEST, Manners
+from support.toy_model import ANYTHING, ToyModel
+from support.toy_remote import toy_remote
 
 NOISE = 1.0
 COPYING = 'rename tomorrow\'s "Größe & budget" meeting to lunch with Zoë'
@@ -47,7 +47,14 @@ def test_llama_cpp_keeps_samples_to_the_grammar_in_one_request_and_scores_them_r
     make: Callable[[Path], Domain], target: Any, utterance: str, served_model: RemoteModel, tmp_path: Path
 ) -> None:
     parser = Parser.from_domain(
-        make(tmp_path), served_model, target=target, server_grammar=True, width=3, examples=3, rerank=0.0, limit=60
+        make(tmp_path),
+        served_model,
+        target=target,
+        server_grammar=True,
+        width=3,
+        examples=3,
+        rerank=0.0,
+        max_tokens=60,
     )
     sampled: list[Event] = []
     parse = parser.parse(utterance, emit=sampled.append)
@@ -55,14 +62,14 @@ def test_llama_cpp_keeps_samples_to_the_grammar_in_one_request_and_scores_them_r
     assert outcomes
     assert set(outcomes) <= {"finished", "limit"}
     assert parse.program is not None
-    lead = parser.domain.template(parser.options.template).lead
+    lead = parser.domain.template(parser.options.prompt).lead
     constraint = parser.domain.constraint(served_model.vocabulary, target, lead, utterance)  # type: ignore[arg-type]
     assert all(constraint.accepts((lead + candidate.text).encode()) for candidate in parse.candidates)
     if "limit" not in outcomes:
         assert parse.usage.requests == 1
 
     grammar = parser.domain.server_grammar(target, lead, utterance)
-    sampling = Sampling(n=3, temperature=0.5, limit=60, seed=1, alternatives=20, grammar=grammar)
+    sampling = Sampling(n=3, temperature=0.5, max_tokens=60, seed=1, alternatives=20, grammar=grammar)
     samples = served_model.sample(parse.prompt, [()], sampling, Usage())[0]
     best = max(samples, key=lambda sample: sum(sample.logprobs))
     exact = served_model.score(parse.prompt, [()], [best.tokens], Usage())[0]
@@ -75,9 +82,9 @@ def test_llama_cpp_keeps_samples_to_the_grammar_in_one_request_and_scores_them_r
 @pytest.mark.parametrize("way", ["gbnf", "structured_outputs", "guided_grammar"])
 def test_a_grammar_is_sent_in_the_servers_own_way_and_only_with_a_whole_output(way: Any) -> None:
     grammar = 'root ::= "ab"'
-    sampling = Sampling(n=2, temperature=1.0, limit=6, alternatives=300, grammar=grammar)
+    sampling = Sampling(n=2, temperature=1.0, max_tokens=6, alternatives=300, grammar=grammar)
     with toy_remote(CompletionsModel, Manners(grammar=way)) as (model, server):
-        assert model.takes_grammar
+        assert model.supports_grammar
         (whole,) = model.sample(ANYTHING, [()], sampling, Usage())
         model.sample(ANYTHING, [whole[0].tokens[:1]], sampling, Usage())
     fields = {"gbnf": "grammar", "structured_outputs": "structured_outputs", "guided_grammar": "guided_grammar"}
@@ -96,7 +103,7 @@ def test_a_grammar_is_sent_in_the_servers_own_way_and_only_with_a_whole_output(w
 
 def test_a_model_that_takes_no_grammar_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     with toy_remote(CompletionsModel, HONEST) as (model, server):
-        assert not model.takes_grammar
+        assert not model.supports_grammar
         with pytest.raises(UsageError) as caught:
             Parser.from_domain(make_lamps(tmp_path), model, server_grammar=True)
         assert server.requests == []
@@ -138,7 +145,7 @@ def test_where_no_likely_token_is_allowed_the_best_one_is_asked_for_by_a_grammar
         served_model._asker.server,
         served_model._model,
         served_model._abilities,
-        Budget(Allowance(), None),
+        Budget(BudgetLimits(), None),
         top=100,
     )
     usage = Usage()

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from fewparse.lm.model import Sampling
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
-from lm.http.manners import HONEST, LLAMA_CPP, LLAMA_CPP_PYTHON, Manners
-from lm.http.toy_server import ToyServer, rendered
-from toy import END, TOKENS, ToyModel
+from support.server_behaviours import HONEST, LLAMA_CPP, LLAMA_CPP_PYTHON, Manners
+from support.toy_model import END, TOKENS, ToyModel
+from support.toy_server import ToyServer, rendered
 
 CONTENT = Manners(logprob_format="content")
 HELLO = [{"role": "user", "content": "hello"}]
@@ -152,16 +152,16 @@ def test_a_chat_is_a_prompt_and_goes_on_with_what_the_assistant_began() -> None:
     assert len(told["logprobs"]["content"][0]["top_logprobs"]) == 3
     begun = "user: hello\nassistant: ab"
     went_on = texts(HONEST, prompt=begun, max_tokens=5)[0]
-    assert choices(Manners(continues="always"), messages=BEGUN, **asked)[0]["message"]["content"] == went_on
-    flagged = Manners(continues="continue_final_message")
+    assert choices(Manners(supports_prefix="always"), messages=BEGUN, **asked)[0]["message"]["content"] == went_on
+    flagged = Manners(supports_prefix="continue_final_message")
     on = choices(flagged, messages=BEGUN, continue_final_message=True, **asked)[0]
     assert on["message"]["content"] == went_on
     assert choices(flagged, messages=BEGUN, **asked) == [told]
-    repeated = choices(Manners(continues="always", begun_repeated=True), messages=BEGUN, **asked)[0]
+    repeated = choices(Manners(supports_prefix="always", begun_repeated=True), messages=BEGUN, **asked)[0]
     assert repeated["message"]["content"] == f"ab{went_on}"
     assert repeated["logprobs"] == on["logprobs"]
     marked = [*HELLO, {**BEGUN[-1], "prefix": True}]
-    assert choices(Manners(continues="prefix"), messages=marked, **asked)[0]["message"]["content"] == went_on
+    assert choices(Manners(supports_prefix="prefix"), messages=marked, **asked)[0]["message"]["content"] == went_on
 
 
 def test_a_stop_is_never_in_the_text_and_may_be_hidden_or_ignored(honest: ToyServer) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.server import Failed
+from fewparse.lm.http.client import Failed
 from fewparse.lm.http.wire import (
     IMPOSSIBLE,
     UNREADABLE,

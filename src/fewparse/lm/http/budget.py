@@ -10,7 +10,7 @@ from fewparse.lm.prices import Price
 
 
 @dataclass(frozen=True)
-class Allowance:
+class BudgetLimits:
     """The most tokens and dollars that a run may cost; None for as many as it takes."""
 
     tokens: int | None = None
@@ -20,13 +20,13 @@ class Allowance:
 class Budget:
     """What was spent, and what the requests under way may still come to. For many threads."""
 
-    def __init__(self, allowance: Allowance, price: Price | None) -> None:
-        if allowance.dollars is not None and price is None:
+    def __init__(self, limits: BudgetLimits, price: Price | None) -> None:
+        if limits.dollars is not None and price is None:
             raise UsageError(
                 "the price of this model is unknown, so that a limit in dollars cannot be kept",
                 "Use --max-tokens-total instead of --max-cost.",
             )
-        self._allowance = allowance
+        self._allowance = limits
         self._price = price
         self._lock = threading.Lock()
         self._tokens = 0

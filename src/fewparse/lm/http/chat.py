@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fewparse.errors import ServerUnfit, UsageError
-from fewparse.lm.http.asking import Ask
-from fewparse.lm.http.reading import whole
+from fewparse.lm.http.batching import Ask
 from fewparse.lm.http.remote import RemoteModel, estimate, seed_of
+from fewparse.lm.http.responses import whole
 from fewparse.lm.http.wire import Choice
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
@@ -30,7 +30,7 @@ class ChatModel(RemoteModel):
     kind = "openai-chat"
 
     @property
-    def continues(self) -> bool:
+    def supports_prefix(self) -> bool:
         """Whether it can be asked what follows the beginning of an answer."""
         return self._abilities.continuation is not None
 
@@ -67,13 +67,13 @@ class ChatModel(RemoteModel):
     def _askable(self, prefix: Prefix, lead: bytes) -> bool:
         """Whether the server can be asked what follows a prefix."""
         said = whole(prefix)
-        return (said.startswith(lead) and self.continues) or said == lead
+        return (said.startswith(lead) and self.supports_prefix) or said == lead
 
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
         """Token by token, where the server can be asked that; it is never about a text that is no answer."""
-        if not (self.continues and prompt.messages):
+        if not (self.supports_prefix and prompt.messages):
             raise UsageError(f"{self.name} cannot score a text", "Use another retriever, such as bm25.")
         return super().score(prompt, prefixes, continuations, usage)
 
@@ -103,7 +103,7 @@ class ChatModel(RemoteModel):
     def _sampling_ask(
         self, prompt: Prompt, prefix: Prefix, sampling: Sampling, n: int, which: int, first: int
     ) -> Ask:
-        longest = sampling.limit - len(prefix)
+        longest = sampling.max_tokens - len(prefix)
         body = self._body(prompt, prefix, longest, min(max(1, sampling.alternatives), self._abilities.top)) | {
             "temperature": self._temperature(sampling),
             "seed": seed_of(sampling.seed, which, first),

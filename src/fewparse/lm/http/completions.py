@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.asking import PROBE_AGAIN, Ask
-from fewparse.lm.http.reading import whole
+from fewparse.lm.http.batching import PROBE_AGAIN, Ask
+from fewparse.lm.http.client import Failed
 from fewparse.lm.http.remote import RemoteModel, estimate, seed_of
-from fewparse.lm.http.server import Failed
+from fewparse.lm.http.responses import whole
 from fewparse.lm.http.wire import Entry, Reply
 from fewparse.lm.model import NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
@@ -107,7 +107,7 @@ class CompletionsModel(RemoteModel):
     def _sampling_ask(
         self, prompt: Prompt, prefix: Prefix, sampling: Sampling, n: int, which: int, first: int
     ) -> Ask:
-        longest = sampling.limit - len(prefix)
+        longest = sampling.max_tokens - len(prefix)
         body = self._body(self._written(prompt, prefix)) | {
             "temperature": self._temperature(sampling),
             "max_tokens": longest,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fewparse.lm.http.reading import END_BYTES
+from fewparse.lm.http.responses import END_BYTES
 from fewparse.lm.http.wire import Choice, Entry
 from fewparse.lm.model import ScoredToken
 from fewparse.vocabulary import is_text

@@ -6,10 +6,10 @@ from statistics import fmean
 from typing import Any, Literal
 
 from fewparse.errors import ServerError, ServerRefused, ServerUnavailable, ServerUnfit
-from fewparse.lm.http.abilities import NO_CUT_OFFS, Abilities, Continuation, Grammars, Stop
+from fewparse.lm.http.capabilities import NO_CUT_OFFS, Capabilities, Continuation, Grammars, Stop
+from fewparse.lm.http.client import Server
 from fewparse.lm.http.hearing import NOISE, alike, facts, joined, stop_within, vocabulary
-from fewparse.lm.http.reading import END_MARKS
-from fewparse.lm.http.server import Server
+from fewparse.lm.http.responses import END_MARKS
 from fewparse.lm.http.wire import CONTENT, LEGACY, Choice, Reply, read_reply
 from fewparse.lm.model import ScoredToken
 from fewparse.vocabulary import is_text
@@ -50,7 +50,7 @@ class Probe:
         self._plain: dict[str, Any] = {}
         self._prompt = PROMPTS[0]
 
-    def run(self) -> Abilities:
+    def run(self) -> Capabilities:
         """All questions, in the order in which answers build on each other."""
         props = self._facts("/props")
         listed = next((m for m in self._models() if m.get("id") == self._model), {})
@@ -63,7 +63,7 @@ class Probe:
         zero = not self._chat and self._zero_tokens()
         lists = not self._chat and self._takes_lists(said)
         settings = facts(props.get("default_generation_settings"))
-        return Abilities(
+        return Capabilities(
             chat=self._chat,
             logprobs=logprobs,
             top=len(usual),
@@ -360,6 +360,6 @@ class Probe:
         return tuple(sorted({t["id"] for t in told if isinstance(t, dict) and t.get("piece") in END_MARKS}))
 
 
-def probe(server: Server, model: str, chat: bool = False) -> Abilities:
+def probe(server: Server, model: str, chat: bool = False) -> Capabilities:
     """What a server does for a model."""
     return Probe(server, model, chat).run()

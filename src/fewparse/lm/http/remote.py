@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.abilities import NO_CUT_OFFS, USUAL_CONTEXT, Abilities
-from fewparse.lm.http.asking import Ask, Asker
+from fewparse.lm.http.batching import Ask, Asker
 from fewparse.lm.http.budget import Budget
-from fewparse.lm.http.reading import Reader, unlisted, whole
-from fewparse.lm.http.server import Server
+from fewparse.lm.http.capabilities import NO_CUT_OFFS, USUAL_CONTEXT, Capabilities
+from fewparse.lm.http.client import Server
+from fewparse.lm.http.responses import Reader, unlisted, whole
 from fewparse.lm.http.wire import Choice
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask
 
-USUAL_AT_ONCE = 8
+DEFAULT_MAX_CONCURRENCY = 8
 USUAL_TOP = 100
 MOST_IN_A_LIST = 64
 TRIES_IF_SILENT = 3
@@ -35,29 +35,29 @@ class RemoteModel(ABC):
         self,
         server: Server,
         model: str,
-        abilities: Abilities,
+        capabilities: Capabilities,
         budget: Budget,
-        at_once: int | None = None,
+        max_concurrency: int | None = None,
         context_length: int | None = None,
         top: int = USUAL_TOP,
     ) -> None:
         self.name = f"{self.kind}:{model}@{server.url}"
-        self.concurrency = at_once or abilities.slots or USUAL_AT_ONCE
-        self.context_length = context_length or abilities.context or USUAL_CONTEXT
-        self.vocabulary = abilities.vocabulary
-        self._abilities = abilities
+        self.max_concurrency = max_concurrency or capabilities.slots or DEFAULT_MAX_CONCURRENCY
+        self.context_length = context_length or capabilities.context or USUAL_CONTEXT
+        self.vocabulary = capabilities.vocabulary
+        self._abilities = capabilities
         self._model = model
-        self._top = min(top, abilities.top)
-        self._asker = Asker(server, self.path, budget, self.concurrency, self.vocabulary is None)
-        self._reader = Reader(self.vocabulary, frozenset(abilities.end_ids))
+        self._top = min(top, capabilities.top)
+        self._asker = Asker(server, self.path, budget, self.max_concurrency, self.vocabulary is None)
+        self._reader = Reader(self.vocabulary, frozenset(capabilities.end_ids))
 
     @property
-    def continues(self) -> bool:
+    def supports_prefix(self) -> bool:
         """Whether it can be asked what follows the beginning of an output."""
         return True
 
     @property
-    def takes_grammar(self) -> bool:
+    def supports_grammar(self) -> bool:
         """Whether its server keeps samples to a grammar."""
         return self._abilities.grammar is not None
 
@@ -130,12 +130,14 @@ class RemoteModel(ABC):
         """`n` completions of each prefix, in as few requests as the server allows."""
         guides = guides or [None] * len(prefixes)
         wanted = sampling.n if sampling.temperature > 0 else 1
-        at_once = min(wanted, self._abilities.n) if self._abilities.distinct else 1
+        max_concurrency = min(wanted, self._abilities.n) if self._abilities.distinct else 1
         asks, places = [], []
         for which, prefix in enumerate(prefixes):
-            for first in range(0, wanted if len(prefix) < sampling.limit else 0, at_once):
+            for first in range(0, wanted if len(prefix) < sampling.max_tokens else 0, max_concurrency):
                 asks.append(
-                    self._sampling_ask(prompt, prefix, sampling, min(at_once, wanted - first), which, first)
+                    self._sampling_ask(
+                        prompt, prefix, sampling, min(max_concurrency, wanted - first), which, first
+                    )
                 )
                 places.append(which)
         groups: list[list[Completion]] = [[] for _ in prefixes]

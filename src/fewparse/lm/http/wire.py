@@ -9,8 +9,8 @@ import re
 from typing import Any, NamedTuple
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.refusals import message
-from fewparse.lm.http.server import Failed
+from fewparse.lm.http.client import Failed
+from fewparse.lm.http.errors import message
 from fewparse.lm.model import ScoredToken, Token
 
 LEGACY, CONTENT = "legacy", "content"

@@ -1,0 +1,172 @@
+"""The copy option: free text must be a span of the utterance, from the start of a word to the end of one."""
+
+from typing import NamedTuple
+
+from fewparse.errors import ConstraintError, UnknownName
+from fewparse.grammar.parsing.forest import Forest, Node, Partial, Way
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, fresh_name
+
+
+class FreeText(NamedTuple):
+    """The characters of a text that can be copied: those that stand for themselves, and those behind a mark."""
+
+    plain: Chars
+    escaped: tuple[tuple[str, Chars], ...] = ()
+
+    def spelt(self, char: str) -> str | None:
+        """How a character is written; None where it cannot be."""
+        if char in self.plain:
+            return char
+        return next((mark + char for mark, chars in self.escaped if char in chars), None)
+
+    def read(self, text: str) -> str | None:
+        """The characters that are written so; None where a character would have been written otherwise."""
+        found: list[str] = []
+        at = 0
+        while at < len(text):
+            for mark in ("", *(mark for mark, _ in self.escaped)):
+                end = at + len(mark) + 1
+                char = text[end - 1 : end]
+                if char and self.spelt(char) == text[at:end]:
+                    found.append(char)
+                    at = end
+                    break
+            else:
+                return None
+        return "".join(found)
+
+
+def copy_spans(grammar: Grammar, names: tuple[str, ...], utterance: str) -> Grammar:
+    """Replace the rules of these names by the spans of the utterance that consist of their characters."""
+    for name in names:
+        if name not in grammar.rules:
+            free = [rule for rule in grammar.rules if "__" not in rule and is_free_text(grammar, rule)]
+            raise UnknownName("rule to copy", name, free, "Or let all text be free: --no-copy.")
+        grammar = grammar.with_rules(spans(grammar, name, utterance))
+    return grammar
+
+
+def spans(grammar: Grammar, name: str, utterance: str) -> dict[str, tuple[Production, ...]]:
+    """A rule a character: say it and go on with the next, or stop where a word ends."""
+    characters = free_text(grammar, name)
+    taken = dict(grammar.rules)
+    steps: list[str] = []
+    for i in range(len(utterance)):
+        steps.append(fresh_name(f"{name}_span_{i}", taken))
+        taken[steps[-1]] = ()
+    rules: dict[str, tuple[Production, ...]] = {
+        name: tuple((Ref(steps[i]),) for i in range(len(utterance)) if starts_word(utterance, i))
+    }
+    for i, char in enumerate(utterance):
+        productions: list[Production] = []
+        if spelt := characters.spelt(char):
+            if ends_word(utterance, i):
+                productions.append((Text(spelt),))
+            if i + 1 < len(utterance):
+                productions.append((Text(spelt), Ref(steps[i + 1])))
+        rules[steps[i]] = tuple(productions)
+    return rules
+
+
+def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utterance: str) -> bool:
+    """Whether a text has a derivation in which the constituents of these names are spans of the utterance."""
+    written = {name: free_text(grammar, name) for name in names}
+    possible: set[Node] = set()
+    growing = True
+    while growing:
+        before = len(possible)
+        for node in forest.nodes:
+            if node.name in written:
+                meant = written[node.name].read(forest.text[node.begin : node.end])
+                if meant is not None and is_span(meant, utterance):
+                    possible.add(node)
+            elif any(is_possible(way, possible) for way in node.ways):
+                possible.add(node)
+        growing = forest.cyclic and len(possible) > before
+    return forest.root in possible
+
+
+def is_possible(way: Way, possible: set[Node]) -> bool:
+    """Whether a production can be filled with possible nodes alone."""
+    filled: set[Partial | None] = {None}
+    for layer in way.layers:
+        for partial in layer:
+            if any(
+                step.before in filled and (isinstance(step.filler, str) or step.filler in possible)
+                for step in partial.steps
+            ):
+                filled.add(partial)
+    return way.whole in filled
+
+
+def is_span(text: str, utterance: str) -> bool:
+    """Whether a text stands in an utterance from the start of a word to the end of one."""
+    at = utterance.find(text) if text else -1
+    while at >= 0:
+        if starts_word(utterance, at) and ends_word(utterance, at + len(text) - 1):
+            return True
+        at = utterance.find(text, at + 1)
+    return False
+
+
+def starts_word(text: str, i: int) -> bool:
+    """Whether a word, or a mark between words, begins at this character."""
+    return not text[i].isspace() and not (i > 0 and text[i - 1].isalnum() and text[i].isalnum())
+
+
+def ends_word(text: str, i: int) -> bool:
+    """Whether a word, or a mark between words, ends with this character."""
+    return not text[i].isspace() and not (i + 1 < len(text) and text[i].isalnum() and text[i + 1].isalnum())
+
+
+def is_free_text(grammar: Grammar, name: str) -> bool:
+    """Whether a rule can be copied."""
+    try:
+        free_text(grammar, name)
+    except ConstraintError:
+        return False
+    return True
+
+
+def free_text(grammar: Grammar, name: str) -> FreeText:
+    """The characters of a rule that is one kind of character, repeated: the only kind that can be copied."""
+    loop = unwrapped(grammar, Ref(name))
+    productions = grammar.rules.get(loop.name, ()) if isinstance(loop, Ref) else ()
+    plain = {tuple(unwrapped(grammar, symbol) for symbol in p) for p in productions}
+    kinds = {symbol for p in plain for symbol in p if symbol != loop}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    characters = None if kind is None else character(grammar, kind)
+    once, again = {(), (kind,)}, {(loop, kind), (kind, loop)}
+    if characters is None or not (plain & once and plain & again and plain <= once | again):
+        raise ConstraintError(
+            f"`{name}` cannot be copied: it is not one repeated character class",
+            f'Write it as one, for example {name}: /[^"]+/, with the quotes outside.',
+        )
+    return characters
+
+
+def character(grammar: Grammar, symbol: Symbol) -> FreeText | None:
+    """A class of characters, or a rule that has one and escapes the others: a mark, then one of a class."""
+    if isinstance(symbol, Chars):
+        return FreeText(symbol)
+    plain: list[Chars] = []
+    escaped: list[tuple[str, Chars]] = []
+    for production in grammar.rules.get(symbol.name, ()) if isinstance(symbol, Ref) else ():
+        match tuple(unwrapped(grammar, part) for part in production):
+            case (Chars() as chars,):
+                plain.append(chars)
+            case (Text(text=mark), Chars() as chars):
+                escaped.append((mark, chars))
+            case _:
+                return None
+    return FreeText(plain[0], tuple(escaped)) if len(plain) == 1 else None
+
+
+def unwrapped(grammar: Grammar, symbol: Symbol) -> Symbol:
+    """What a name stands for, as far as it is only another name for one symbol."""
+    for _ in grammar.rules:
+        productions = grammar.rules.get(symbol.name, ()) if isinstance(symbol, Ref) else ()
+        if len(productions) != 1 or len(productions[0]) != 1:
+            break
+        symbol = productions[0][0]
+    return symbol

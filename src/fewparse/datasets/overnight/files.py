@@ -1,0 +1,104 @@
+"""Read the example files of SEMPRE, the Lisp in which Overnight was published.
+
+    (example
+      (utterance "...")
+      (original "...")
+      (targetFormula (call edu.stanford.nlp.sempre.overnight.SimpleWorld.listValue ...)))
+
+A formula may be broken over lines anywhere; it is given on one line, with single blanks between its parts and
+without the Java class in front of the functions that it calls.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from fewparse.datasets.published import WHOLE
+from fewparse.errors import DataError
+from fewparse.example import Example
+from fewparse.grammar.induction.sexpr import Atom, Form, Node, compact
+
+PREFIX = "edu.stanford.nlp.sempre.overnight.SimpleWorld."
+TOKEN = re.compile(
+    r"""(?P<space>(?:\s|\#[^\n]*)++)
+      |(?P<open>\()
+      |(?P<close>\))
+      |(?P<quoted>"[^"\\]*+(?:\\.[^"\\]*+)*+")
+      |(?P<word>(?:[^\s()"\\]++|\\.)++)""",
+    re.VERBOSE | re.DOTALL,
+)
+ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+ESCAPED = {"n": "\n", "t": "\t"}
+
+
+def read_sempre(source: str, path: Path) -> Iterator[Example]:
+    """The examples of a file; a mistake is a `DataError` at its place."""
+    for form in top_forms(source, path):
+        if not has_head(form, "example"):
+            fail("expected (example ...)", source, form.at, path)
+        found: dict[str, Node] = {}
+        for field in form.items[1:]:
+            if isinstance(field, Form) and len(field.items) == 2 and isinstance(field.items[0], Atom):
+                found[field.items[0].text] = field.items[1]
+        for name in ("utterance", "original", "targetFormula"):
+            if name not in found or not text_of(found[name]).strip():
+                fail(f"this example has no ({name} ...)", source, form.at, path)
+        yield Example(
+            utterance=text_of(found["utterance"]),
+            canonical=text_of(found["original"]),
+            program=compact(found["targetFormula"]),
+        )
+
+
+def top_forms(source: str, path: Path) -> Iterator[Form]:
+    """The expressions of a file, one after the other."""
+    still_open: list[Form] = []
+    at = 0
+    while at < len(source):
+        match = TOKEN.match(source, at)
+        if match is None:
+            begun = still_open[0].at if still_open else at
+            fail("a text that begins in this example is never closed", source, begun, path)
+        kind, text = match.lastgroup, match.group()
+        if kind == "open":
+            form = Form(text, at)
+            if still_open:
+                still_open[-1].items.append(form)
+            still_open.append(form)
+        elif kind == "close":
+            if not still_open:
+                fail("nothing is open that this ) could close", source, at, path)
+            closed = still_open.pop()
+            if not still_open:
+                yield closed
+        elif kind != "space":
+            if not still_open:
+                fail("expected (example ...)", source, at, path)
+            siblings = still_open[-1].items
+            called = len(siblings) == 1 and has_head(still_open[-1], "call")
+            siblings.append(Atom(text.removeprefix(PREFIX) if called else text, at))
+        at = match.end()
+    if still_open:
+        fail("the file ends within this example", source, still_open[0].at, path)
+
+
+def has_head(form: Form, word: str) -> bool:
+    """Whether a form begins with a word."""
+    first = form.items[0] if form.items else None
+    return isinstance(first, Atom) and first.text == word
+
+
+def text_of(node: Node) -> str:
+    """What a word or a quoted text says; the source of anything else."""
+    if isinstance(node, Form):
+        return compact(node)
+    text = node.text[1:-1] if node.quoted else node.text
+    return ESCAPE.sub(lambda escape: ESCAPED.get(escape[1], escape[1]), text)
+
+
+def fail(message: str, source: str, at: int, path: Path) -> NoReturn:
+    """Report a mistake at a place of the source."""
+    line = source.count("\n", 0, at) + 1
+    column = at - source.rfind("\n", 0, at)
+    raise DataError(message, path, line, column, source, WHOLE)

@@ -1,0 +1,229 @@
+"""Judge a domain before anyone parses with it: its grammar against its examples, and these against each other."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from fewparse.constrain.cfg import spell
+from fewparse.constrain.copy_spans import can_be_copied
+from fewparse.domains.domain import Domain
+from fewparse.domains.examples import numbered_examples
+from fewparse.errors import ExecutionError, ModelError, caret
+from fewparse.example import TARGETS, Example, Target
+from fewparse.grammar.analysis.lint import Finding, Level, grammar_findings
+from fewparse.grammar.parsing.chart import ParseFailure
+from fewparse.grammar.parsing.forest import ForestParser
+from fewparse.grammar.rules import Grammar, Text
+from fewparse.lm.adapter import read_adapter
+from fewparse.vocabulary import Vocabulary
+
+
+class Placed(NamedTuple):
+    """An example and where it is written."""
+
+    example: Example
+    place: str
+    held_out: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings on a domain; `checked` counts what was looked at."""
+
+    domain: str
+    checked: dict[str, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether there is no error."""
+        return all(finding.level != "error" for finding in self.findings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as one JSON object."""
+        return {
+            "domain": self.domain,
+            "passed": self.passed,
+            "checked": self.checked,
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+
+def check_domain(domain: Domain, vocabulary: Vocabulary | None = None) -> Report:
+    """Look at everything; with a model's vocabulary, also whether the model can say it."""
+    return Check(domain, vocabulary).report()
+
+
+class Check:
+    """One look at one domain."""
+
+    def __init__(self, domain: Domain, vocabulary: Vocabulary | None) -> None:
+        self._domain = domain
+        self._vocabulary = vocabulary
+        self._has_grammar = domain.table.constraint.kind in ("grammar", "induced")
+        self._checked: Counter[str] = Counter()
+
+    def report(self) -> Report:
+        """Everything that was found, the grammar first."""
+        findings: list[Finding] = []
+        if self._has_grammar:
+            findings += grammar_findings(self._domain.language)
+        for placed in self._examples:
+            self._checked["held-out examples" if placed.held_out else "examples"] += 1
+            findings += self._check_example(placed)
+        findings += self._ambiguity()
+        findings += self._repetitions()
+        findings += self._unspeakable()
+        findings += self._adapters()
+        order: list[Level] = ["error", "warning", "note"]
+        findings.sort(key=lambda finding: order.index(finding.level))
+        return Report(self._domain.name, dict(self._checked), tuple(findings))
+
+    @cached_property
+    def _targets(self) -> tuple[Target, ...]:
+        return ("program", "canonical") if self._domain.translator is not None else ("program",)
+
+    @staticmethod
+    def _side_name(target: Target) -> str:
+        return "program side" if target == "program" else "utterance side"
+
+    @cached_property
+    def _examples(self) -> list[Placed]:
+        examples = []
+        for name in ("examples.jsonl", "test.jsonl"):
+            path = self._domain.data / name
+            if path.exists():
+                for line, example in numbered_examples(path):
+                    spoken = self._domain.as_spoken(example)
+                    examples.append(Placed(spoken, f"{name}:{line}", name == "test.jsonl"))
+        return examples
+
+    @cached_property
+    def _parsers(self) -> dict[Target, ForestParser]:
+        translator = self._domain.translator
+        if translator is None:
+            return {"program": ForestParser(self._domain.grammar)}
+        return {
+            "program": translator.direction("program").parser,
+            "canonical": translator.direction("utterance").parser,
+        }
+
+    def _check_example(self, placed: Placed) -> Iterator[Finding]:
+        example = placed.example
+        if self._has_grammar:
+            yield from self._check_text(example.program, "program", placed)
+            if "canonical" in self._targets:
+                if example.canonical is not None:
+                    yield from self._check_text(example.canonical, "canonical", placed)
+                yield from self._check_round_trip(placed)
+        if self._domain.executor is not None:
+            try:
+                self._domain.execute(example.program)
+            except ExecutionError as error:
+                yield Finding("error", "execution", f"{example.program} fails: {error.message}", placed.place)
+
+    def _check_text(self, text: str, target: Target, placed: Placed) -> Iterator[Finding]:
+        forest = self._parsers[target].parse(text)
+        if isinstance(forest, ParseFailure):
+            shown = f"the {target} {forest.reason}\n{caret(text, forest.at)}"
+            yield Finding("error", "ill-formed", shown, placed.place)
+            return
+        self._counts[target].append((forest.count(), text))
+        names = self._domain.copied
+        utterance = placed.example.utterance
+        if names and not can_be_copied(forest, self._domain.side(target), names, utterance):
+            message = f"the {target} {text} has text that is not copied from its utterance: no parse can give it"
+            yield Finding("warning", "copy", message, placed.place)
+
+    @cached_property
+    def _counts(self) -> dict[Target, list[tuple[int | None, str]]]:
+        return defaultdict(list)
+
+    def _check_round_trip(self, placed: Placed) -> Iterator[Finding]:
+        example, translator = placed.example, self._domain.translator
+        assert translator is not None
+        translation = translator.to_utterance(example.program)
+        if translation.failure is None and translation.best is None:
+            yield Finding("error", "round trip", f"{example.program} {translation.error}", placed.place)
+        for canonical in filter(None, dict.fromkeys([translation.best, example.canonical])):
+            back = self._domain.program_of(canonical, "canonical")
+            if back is not None and back != example.program:
+                message = f'"{canonical}" comes back as {back}, not as {example.program}'
+                yield Finding("error", "round trip", message, placed.place)
+            elif back is not None and canonical != translation.best:
+                message = f'"{canonical}" comes back as "{translation.best}", the shortest for its program'
+                yield Finding("warning", "round trip", message, placed.place)
+            if canonical == translation.best and canonical != example.canonical:
+                forest = self._parsers["canonical"].parse(canonical)
+                self._counts["canonical"] += (
+                    [] if isinstance(forest, ParseFailure) else [(forest.count(), canonical)]
+                )
+
+    def _ambiguity(self) -> Iterator[Finding]:
+        for target, counts in self._counts.items():
+            several = [(count, text) for count, text in counts if count != 1]
+            if several:
+                several.sort(key=lambda item: (item[0] is not None, -(item[0] or 0)))
+                count, text = several[0]
+                often = "infinitely many" if count is None else str(count)
+                message = f"{len(several)} of {len(counts)} have several derivations; most, {often}: {text}"
+                yield Finding("note", "ambiguity", f"{self._side_name(target)}: {message}")
+
+    def _repetitions(self) -> Iterator[Finding]:
+        """Utterances that come twice in one context: with another program, in both sets, or for nothing."""
+        said: dict[tuple[str, str], list[Placed]] = defaultdict(list)
+        for placed in self._examples:
+            said[words(placed.example.context), words(placed.example.utterance)].append(placed)
+        for same in said.values():
+            places = ", ".join(placed.place for placed in same)
+            utterance = f'"{same[0].example.utterance}"'
+            if len({placed.held_out for placed in same}) > 1:
+                yield Finding("error", "leak", f"{utterance} is both taught and held out", places)
+            elif len({placed.example.program for placed in same}) > 1:
+                yield Finding("warning", "contradiction", f"{utterance} has several programs", places)
+            elif len(same) > 1:
+                yield Finding("warning", "duplicate", f"{utterance} comes {len(same)} times", places)
+
+    def _unspeakable(self) -> Iterator[Finding]:
+        """Texts that the model's tokens cannot spell."""
+        if self._vocabulary is None:
+            return
+        for target in self._targets if self._has_grammar else ():
+            for literal in literals(self._domain.side(target)):
+                if spell(literal.encode(), self._vocabulary) is None:
+                    message = f"{self._side_name(target)}: the model has no tokens for all bytes of {literal!r}"
+                    yield Finding("warning", "vocabulary", message)
+        for placed in self._examples:
+            for text in filter(None, (placed.example.program, placed.example.canonical)):
+                if spell(text.encode(), self._vocabulary) is None:
+                    message = f"the model has no tokens for all bytes of {text!r}"
+                    yield Finding("error", "vocabulary", message, placed.place)
+
+    def _adapters(self) -> Iterator[Finding]:
+        """Adapters that cannot be read, or have learned something else than what is taught now."""
+        for target in TARGETS:
+            path = self._domain.adapter_path(target)
+            if not path.exists() or not self._domain.own_grammar:
+                continue
+            try:
+                told = read_adapter(path).provenance
+            except ModelError as error:
+                yield Finding("error", "adapter", error.message, path.name)
+                continue
+            if told is not None and told.data_sha256 != self._domain.data_sha256(target):
+                message = f"it was tuned on other examples: fewparse tune {self._domain.name} --target {target}"
+                yield Finding("warning", "adapter", message, path.name)
+
+
+def literals(grammar: Grammar) -> list[str]:
+    """All texts of a grammar, each once."""
+    symbols = (s for productions in grammar.rules.values() for production in productions for s in production)
+    return list(dict.fromkeys(s.text for s in symbols if isinstance(s, Text)))
+
+
+def words(text: str) -> str:
+    """A text whatever its case and its marks."""
+    return " ".join(re.findall(r"\w+", text.casefold()))

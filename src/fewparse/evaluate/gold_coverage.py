@@ -1,0 +1,40 @@
+"""What can be right at all: the gold outputs that the constraint in force admits."""
+
+from collections.abc import Sequence
+
+from fewparse.domains.domain import Domain
+from fewparse.errors import LimitExceeded
+from fewparse.evaluate.metrics import Proportion, count
+from fewparse.example import Example, Target
+from fewparse.options import Options
+from fewparse.vocabulary import BYTES
+
+
+def reachable(domain: Domain, options: Options, items: Sequence[Example]) -> Proportion | None:
+    """How many of the items have a gold output that the constraint admits; None where nothing is constrained.
+
+    Where free text is copied from the utterance, each item has a constraint of its own.
+    """
+    if not options.constrained or domain.table.constraint.kind == "none":
+        return None
+    lead = domain.template(options.prompt).lead
+    shared = None if domain.constraint_depends_on_utterance else domain.constraint(BYTES, options.target, lead, "")
+    flags = []
+    for item in items:
+        constraint = shared or domain.constraint(BYTES, options.target, lead, item.utterance)
+        try:
+            gold = gold_output(domain, item, options.target)
+            flags.append(gold is not None and constraint.accepts((lead + gold).encode()))
+        except LimitExceeded:  # too long to find out, and so it would be for a search
+            flags.append(False)
+    return count(flags)
+
+
+def gold_output(domain: Domain, item: Example, target: Target) -> str | None:
+    """What a model should say for an item; None where its program has no canonical utterance."""
+    if target == "program":
+        return item.program
+    canonical = domain.as_spoken(item).canonical
+    if canonical or not domain.table.constraint.synchronous or domain.translator is None:
+        return canonical
+    return domain.translator.to_utterance(item.program).best

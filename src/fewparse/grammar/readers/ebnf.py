@@ -1,0 +1,210 @@
+"""Read a grammar written in the EBNF of Lark: the part of it that means a plain context-free grammar.
+
+Understood: rules and terminals, alternatives, groups, `[optional]`, `? * +`, `~ n..m`, "strings" (with the i
+flag), "a".."z" ranges, /regular expressions/, // comments. Refused with a hint: %ignore, %import, templates.
+There is no lexer: a terminal is a rule like any other, and blanks are written out.
+"""
+
+import ast
+import re
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from fewparse.errors import GrammarError, LimitExceeded, UnknownName
+from fewparse.grammar.readers.expressions import Choice, Expression, Repeat, Sequence, lower
+from fewparse.grammar.readers.regex import RegexReader
+from fewparse.grammar.rules import Chars, Grammar, Ref, Text
+
+TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*|\#[^\n]*)
+      |(?P<string>"(?:\\.|[^"\\\n])*"i?)
+      |(?P<regex>/(?!/)(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[imslux]*)
+      |(?P<define>[?!]*[A-Za-z_][A-Za-z_0-9]*(?:\.-?\d+)?\s*:(?!:))
+      |(?P<alias>->\s*[A-Za-z_][A-Za-z_0-9]*)
+      |(?P<name>[A-Za-z_][A-Za-z_0-9]*)
+      |(?P<range>\.\.)
+      |(?P<number>\d+)
+      |(?P<operator>[|()\[\]?*+~])
+      |(?P<directive>%\w+[^\n]*)""",
+    re.VERBOSE,
+)
+ESCAPE = re.compile(
+    r"""\\(?:[\\"nrtf]
+      |x[0-9A-Fa-f]{2}
+      |u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}
+      |U00(?!00[dD][89A-Fa-f])(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4})""",
+    re.VERBOSE,
+)
+STRING = re.compile(rf'"(?:[^"\\]|{ESCAPE.pattern})*', re.VERBOSE)
+HINTS = {
+    "%ignore": 'Nothing is ignored here: write the blanks where they belong, for example " ".',
+    "%import": "Write the imported terminal out, for example INT: /[0-9]+/.",
+}
+
+
+class Lexeme(NamedTuple):
+    """A piece of the grammar's source."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def read_grammar(source: str, path: Path | str = "<grammar>", start: str = "start") -> Grammar:
+    """The grammar of a source text; mistakes are `GrammarError`s with line and caret."""
+    try:
+        return Reader(source, path).read(start)
+    except RecursionError:
+        raise LimitExceeded("the grammar is nested too deeply", "Name its inner groups as rules.") from None
+
+
+class Reader:
+    """A recursive-descent reader of one source text."""
+
+    def __init__(self, source: str, path: Path | str) -> None:
+        self._source = source
+        self._path = path
+        self._lexemes = self._tokenize()
+        self._index = 0
+        self._mentions: list[Lexeme] = []
+
+    def read(self, start: str) -> Grammar:
+        """All definitions, checked for undefined names, as plain rules."""
+        definitions: dict[str, Expression] = {}
+        while self._kind() != "end":
+            lexeme = self._take()
+            if lexeme.kind == "directive":
+                directive = lexeme.text.split()[0]
+                self._fail(f"{directive} is not understood", lexeme.at, HINTS.get(directive))
+            if lexeme.kind != "define":
+                self._fail("expected a rule, `name: ...`", lexeme.at)
+            name = re.split(r"[.:\s]", lexeme.text.lstrip("?!"))[0]
+            if name in definitions:
+                self._fail(f"`{name}` is defined twice", lexeme.at, "Join the definitions with |.")
+            definitions[name] = self._choice()
+        for mention in self._mentions:
+            if mention.text not in definitions:
+                hint = UnknownName("rule", mention.text, definitions).hint
+                self._fail(f"`{mention.text}` is not defined", mention.at, hint)
+        if start not in definitions:
+            raise GrammarError(f"no rule is called `{start}`", self._path, hint="Every grammar begins there.")
+        return lower(definitions, start)
+
+    def _tokenize(self) -> list[Lexeme]:
+        lexemes, at = [], 0
+        while at < len(self._source):
+            match = TOKEN.match(self._source, at)
+            if match is None:
+                opened = self._source[at]
+                what = {'"': "this string is never closed", "/": "this regular expression is never closed"}
+                self._fail(what.get(opened, f"{opened!r} is not understood here"), at)
+            if match.lastgroup != "space":
+                lexemes.append(Lexeme(str(match.lastgroup), match.group(), at))
+            at = match.end()
+        return [*lexemes, Lexeme("end", "", len(self._source))]
+
+    def _kind(self) -> str:
+        return self._lexemes[self._index].kind
+
+    def _text(self) -> str:
+        return self._lexemes[self._index].text
+
+    def _take(self) -> Lexeme:
+        self._index += 1
+        return self._lexemes[self._index - 1]
+
+    def _choice(self) -> Expression:
+        options = [self._sequence()]
+        while self._text() == "|":
+            self._take()
+            options.append(self._sequence())
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    def _sequence(self) -> Expression:
+        parts: list[Expression] = []
+        while self._kind() in ("string", "regex", "name") or (self._kind() == "operator" and self._text() in "(["):
+            parts.append(self._quantified())
+        if self._kind() == "alias":
+            self._take()
+        if self._kind() not in ("end", "define", "directive") and self._text() not in ("|", ")", "]"):
+            self._fail(f"{self._text()!r} cannot stand here", self._lexemes[self._index].at)
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def _quantified(self) -> Expression:
+        atom = self._atom()
+        while self._kind() == "operator" and self._text() in "?*+~":
+            sign = self._take()
+            if sign.text == "~":
+                atom = Repeat(atom, *self._counts(sign))
+            else:
+                atom = Repeat(atom, 1 if sign.text == "+" else 0, 1 if sign.text == "?" else None)
+        return atom
+
+    def _counts(self, sign: Lexeme) -> tuple[int, int]:
+        if self._kind() != "number":
+            self._fail("~ is followed by a count, as in ~ 3 or ~ 2..5", sign.at)
+        low = high = int(self._take().text)
+        if self._kind() == "range":
+            self._take()
+            if self._kind() != "number":
+                self._fail("a range of counts ends in a number", sign.at)
+            high = int(self._take().text)
+        if high < low:
+            self._fail("this range of counts runs backwards", sign.at)
+        return low, high
+
+    def _atom(self) -> Expression:
+        lexeme = self._take()
+        if lexeme.kind == "string":
+            return self._string(lexeme)
+        if lexeme.kind == "regex":
+            return self._regex(lexeme)
+        if lexeme.kind == "name":
+            self._mentions.append(lexeme)
+            return Ref(lexeme.text)
+        inner = self._choice()
+        closing = {"(": ")", "[": "]"}[lexeme.text]
+        if self._text() != closing:
+            self._fail(f"this {lexeme.text} is never closed", lexeme.at)
+        self._take()
+        return Repeat(inner, 0, 1) if lexeme.text == "[" else inner
+
+    def _string(self, lexeme: Lexeme) -> Expression:
+        text = self._unquote(lexeme)
+        if self._kind() == "range":
+            self._take()
+            other = self._take()
+            high = self._unquote(other) if other.kind == "string" else ""
+            if len(text) != 1 or len(high) != 1 or high < text:
+                self._fail('a range is written "a".."z"', lexeme.at)
+            return Chars.of([(ord(text), ord(high))])
+        if lexeme.text.endswith("i"):
+            folded = [RegexReader(re.escape(c), True, self._unreachable).read() for c in text]
+            return Sequence(tuple(folded))
+        return Text(text) if text else Sequence(())
+
+    def _unquote(self, lexeme: Lexeme) -> str:
+        quoted = lexeme.text.removesuffix("i")
+        understood = STRING.match(quoted)
+        if understood and understood.end() < len(quoted) - 1:
+            hint = r"Understood are \\ \" \n \r \t \f \x41 \u0041 \U00000041."
+            self._fail("this escape is not understood", lexeme.at + understood.end(), hint)
+        return ESCAPE.sub(lambda escape: str(ast.literal_eval(f'"{escape.group()}"')), quoted[1:-1])
+
+    def _regex(self, lexeme: Lexeme) -> Expression:
+        pattern, _, flags = lexeme.text[1:].rpartition("/")
+        if set(flags) - {"i"}:
+            self._fail(f"the flags {flags!r} are not understood; only i is", lexeme.at)
+
+        def fail(message: str, offset: int) -> NoReturn:
+            self._fail(message, lexeme.at + 1 + offset)
+
+        return RegexReader(pattern, "i" in flags, fail).read()
+
+    def _unreachable(self, message: str, offset: int) -> NoReturn:
+        raise AssertionError(message)
+
+    def _fail(self, message: str, at: int, hint: str | None = None) -> NoReturn:
+        line = self._source.count("\n", 0, at) + 1
+        column = at - (self._source.rfind("\n", 0, at) + 1) + 1
+        raise GrammarError(message, self._path, line, column, self._source, hint)

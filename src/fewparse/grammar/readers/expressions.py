@@ -1,0 +1,105 @@
+"""Right-hand sides as people write them (groups, options, repetition), and lowering them to plain rules."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fewparse.errors import LimitExceeded
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, fresh_name
+
+MAX_RULES = 60_000
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One thing after the other; nothing at all when empty."""
+
+    parts: tuple["Expression", ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several."""
+
+    options: tuple["Expression", ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Between `low` and `high` times; without bound where `high` is None."""
+
+    part: "Expression"
+    low: int
+    high: int | None
+
+
+Expression = Symbol | Sequence | Choice | Repeat
+
+
+def lower(definitions: Mapping[str, Expression], start: str) -> Grammar:
+    """Plain rules: repetition becomes left recursion, which every parser takes cheaply."""
+    lowering = Lowering(definitions)
+    for name, expression in definitions.items():
+        lowering.rules[name] = lowering.productions(name, expression)
+    return Grammar(dict(lowering.rules), start)
+
+
+class Lowering:
+    """The rules made so far, with fresh names for what has none."""
+
+    def __init__(self, definitions: Mapping[str, Expression]) -> None:
+        self._taken: dict[str, object] = dict(definitions)
+        self._shared: dict[Expression, Ref] = {}
+        self.rules: dict[str, tuple[Production, ...]] = {}
+
+    def productions(self, name: str, expression: Expression) -> tuple[Production, ...]:
+        """The alternatives of an expression."""
+        options = expression.options if isinstance(expression, Choice) else (expression,)
+        return tuple(self._production(name, option) for option in options)
+
+    def _production(self, name: str, expression: Expression) -> Production:
+        parts = expression.parts if isinstance(expression, Sequence) else (expression,)
+        return tuple(self._symbol(name, part) for part in parts)
+
+    def _symbol(self, name: str, expression: Expression) -> Symbol:
+        if isinstance(expression, Text | Chars | Ref):
+            return expression
+        if expression not in self._shared:
+            self._shared[expression] = self._named(name, expression)
+        return self._shared[expression]
+
+    def _named(self, name: str, expression: Expression) -> Ref:
+        if isinstance(expression, Repeat):
+            return self._repeated(name, expression)
+        return self._add(name, self.productions(name, expression))
+
+    def _repeated(self, name: str, repeat: Repeat) -> Ref:
+        if max(repeat.low, repeat.high or 0) > MAX_RULES:
+            raise too_large(name)
+        part = self._symbol(name, repeat.part)
+        if repeat.high is None:
+            fewest = (part,) * repeat.low
+            fresh = self._fresh(name)
+            return self._add(name, (fewest, (Ref(fresh), part)), fresh)
+        chain: Production = ()
+        for _ in range(repeat.high - repeat.low):
+            chain = (self._add(name, ((), (part, *chain))),)
+        return self._add(name, ((part,) * repeat.low + chain,))
+
+    def _add(self, name: str, productions: tuple[Production, ...], fresh: str | None = None) -> Ref:
+        fresh = fresh or self._fresh(name)
+        self.rules[fresh] = productions
+        if len(self.rules) > MAX_RULES or sum(map(len, productions)) > MAX_RULES:
+            raise too_large(name)
+        return Ref(fresh)
+
+    def _fresh(self, name: str) -> str:
+        fresh = fresh_name(f"{name.split('__')[0]}__{len(self.rules) + 1}", self._taken)
+        self._taken[fresh] = None
+        return fresh
+
+
+def too_large(name: str) -> LimitExceeded:
+    """The failure of a grammar that repetition makes too large."""
+    return LimitExceeded(
+        f"the grammar grows beyond {MAX_RULES} rules (at `{name}`)", "Shorten its bounded repetitions."
+    )

@@ -1,0 +1,81 @@
+"""Tables of implementations by name: bundled ones, and those that installed packages add by entry points."""
+
+import importlib
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from fewparse.errors import UnknownName
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """The implementations of one idea by name.
+
+    `bundled` maps a name to "module:attribute", which is imported when it is first asked for. Packages add names
+    under the entry-point group `group`. One that cannot be imported is skipped with a warning, and one that takes
+    a bundled name is refused with a warning: the bundled implementation stays.
+    """
+
+    def __init__(self, kind: str, bundled: Mapping[str, str], group: str | None = None) -> None:
+        self.kind = kind
+        self.bundled = dict(bundled)
+        self._group = group
+        self._loaded: dict[str, T] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, the bundled ones first."""
+        return (*self.bundled, *self._added)
+
+    @property
+    def choices(self) -> str:
+        """The names for a help text."""
+        return " | ".join(self.names)
+
+    def check(self, name: str) -> str:
+        """Return a known name; raise `UnknownName` with suggestions for any other."""
+        if name not in self:
+            raise UnknownName(self.kind, name, self.names)
+        return name
+
+    def __getitem__(self, name: str) -> T:
+        """The implementation of that name, imported on first use."""
+        if name not in self._loaded:
+            self._loaded[name] = self._load(self.check(name))
+        return self._loaded[name]
+
+    def _load(self, name: str) -> T:
+        if name in self._added:
+            return self._added[name]
+        module, _, attribute = self.bundled[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _added(self) -> dict[str, T]:
+        """What installed packages add."""
+        found: dict[str, T] = {}
+        for point in entry_points(group=self._group) if self._group else ():
+            if point.name in self.bundled or point.name in found:
+                warn(self.kind, point, "its name is already taken")
+                continue
+            try:
+                found[point.name] = point.load()
+            except Exception as error:  # a package of somebody else's: whatever it raises, the others still work
+                warn(self.kind, point, f"it cannot be imported ({error!r})")
+        return found
+
+
+def warn(kind: str, point: EntryPoint, reason: str) -> None:
+    """Say that an entry point is not used."""
+    package = point.dist.name if point.dist else "an unknown package"
+    warnings.warn(f"the {kind} `{point.name}` of {package} is skipped: {reason}", stacklevel=2)

@@ -1,0 +1,351 @@
+"""Lispress has one normal form: what does not matter about a program is gone from it, and all else is kept."""
+
+import gzip
+import json
+import random
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fewparse.datasets.smcalflow.lispress import normal_form
+from fewparse.errors import GrammarError
+from support.data import SMCALFLOW
+
+DATA = SMCALFLOW
+
+SAME = {
+    "blanks": ("( F\n:a( g  x )\t)", "(F :a (g x))"),
+    "blanks at the ends of a text": ('(F :a "  lunch ")', '(F :a "lunch")'),
+    "blanks at the ends of a typed text": ('#(PersonName " Ann\t")', '#(PersonName "Ann")'),
+    "escapes of a text": (r'(f "caf\u00e9\/")', '(f "café/")'),
+    "the order of named arguments": ("(F :b (B) :a (A))", "(F :a (A) :b (B))"),
+    "that of types in brackets": ("(Constraint[Event] :b (B) :a (A))", "(Constraint[Event] :a (A) :b (B))"),
+    "a name that is inherited": ("(F :a (A) (B))", "(F :a (A) :a (B))"),
+    "an inherited name among others": ("(F :b (B) (C) :a (A))", "(F :a (A) :b (B) :b (C))"),
+    "a name without a value": ("(F :a (A) :b)", "(F :a (A))"),
+    "the type of a number": ("#(Number 2)", "2"),
+    "the type of a text": ('#(String "a b")', '"a b"'),
+    "the type of a truth": ("#(Boolean true)", "true"),
+    "the writing of a number": ("(f 2 -3 +4 .5 1e2)", "(f 2.0 -3.0 4.0 0.5 100.0)"),
+    "the second decimal": ("(f 1.24)", "(f 1.25)"),
+    "the number of a type of its own": ("#(Celsius 2)", "#(Celsius 2.0)"),
+    "the sign of nothing": ("-0.04", "0"),
+    "how a field is got": ('(get (f x) #(Path "start"))', "(:start (f x))"),
+    "how fields of fields are got": ('(get (:b x) #(Path " a "))', '(:a (get x #(Path "b")))'),
+    "brackets around a name alone": ("(f Now)", "(f (Now))"),
+    "the names of variables": ("(let (x7 (A)) (f x7 x7))", "(let (event (A)) (f event event))"),
+    "the order of variables": ("(let (x0 (A) x1 (B)) (f x0 x1 x1 x0))", "(let (x0 (B) x1 (A)) (f x1 x0 x0 x1))"),
+    "a variable that is used once": ("(let (x0 (A)) (f x0))", "(f (A))"),
+    "where a let stands": ("(f (let (x0 (A)) (g x0 x0)))", "(let (x0 (A)) (f (g x0 x0)))"),
+    "a do in a do": ("(do (do (A) (B)) (C))", "(do (A) (B) (C))"),
+    "a do of one step": ("(do (A))", "(A)"),
+    "a variable that is not used": ("(let (x0 (A)) (B))", "(do (A) (B))"),
+}
+DIFFERENT = {
+    "blanks within a text": ('"a b"', '"a  b"'),
+    "letter case of names": ("(F :a (A))", "(F :A (A))"),
+    "letter case of texts": ('"Lunch"', '"lunch"'),
+    "letter case of functions": ("(F)", "(f)"),
+    "the order of other arguments": ("(f (A) (B))", "(f (B) (A))"),
+    "the order of symbols' arguments": ("(?= (A) (B))", "(?= (B) (A))"),
+    "names where arguments have places": ("(f :a (A) :b (B))", "(f :b (B) :a (A))"),
+    "the order where one has no name": ("(F (C) :a (A) :b (B))", "(F (C) :b (B) :a (A))"),
+    "the order under one name": ("(F :a (A) :a (B))", "(F :a (B) :a (A))"),
+    "an argument said twice": ("(F :a (A) :a (A))", "(F :a (A))"),
+    "the order where the capital is none of A to Z": ("(É :a (A) :b (B))", "(É :b (B) :a (A))"),
+    "no name at all": ("(F (A))", "(F :a (A))"),
+    "other types": ('#(Month "MAY")', '"MAY"'),
+    "a number and a text": ("2", '"2"'),
+    "a truth and a text": ("true", '"true"'),
+    "a type that is not the value's": ('#(Number "2")', "#(Number 2)"),
+    "a list and a text": ("#(List[Path] [])", '#(List[Path] "[]")'),
+    "the first decimal": ("1.2", "1.3"),
+    "the sign": ("-2", "2"),
+    "numbers beyond all bounds": ("1e400", "1e500"),
+    "a whole number of the long kind": ("2L", "2"),
+    "fields": ("(:start x)", "(:end x)"),
+    "a path that is no plain word": ('(get x #(Path "a b"))', '(get x #(Path "ab"))'),
+    "which variable is used": ("(let (x0 (A) x1 (B)) (f x0 x0 x1 x1))", "(let (x0 (A) x1 (B)) (f x0 x1 x0 x1))"),
+    "one step used twice and two alike": ("(let (x0 (A)) (f x0 x0))", "(f (A) (A))"),
+    "the order of a do": ("(do (A) (B))", "(do (B) (A))"),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
+def test_this_does_not_matter(one: str, other: str) -> None:
+    assert normal_form(one) == normal_form(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
+def test_this_does_matter(one: str, other: str) -> None:
+    assert normal_form(one) != normal_form(other)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ('(F :b #(Number 1.25) :a #(String " x "))', '(F :a "x" :b 1.2)'),
+        ("(let (x5 (A)) (F :b (g x5) :a x5))", "(let (x0 (A)) (F :a x0 :b (g x0)))"),
+        ("(let (x5 (A) x3 (g x5 x5)) (f x3 x3))", "(let (x0 (A) x1 (g x0 x0)) (f x1 x1))"),
+        ("(f (let (x0 (A)) (g x0 x0)) (let (x0 (B)) (g x0 x0)))", "(let (x0 (A) x1 (B)) (f (g x0 x0) (g x1 x1)))"),
+        ("(f (do (A) (B)) 1)", "(do (A) (f (B) 1.0))"),
+        ('(get x #(Path "a.b"))', '(get (x) #(Path "a.b"))'),
+        ("(f nan inf Infinity)", "(f (nan) (inf) (Infinity))"),
+        ("()", "()"),
+        ("(f '(do (A) 1) '(let x))", "(f '(do (A) 1.0) '(let (x)))"),
+        ("((f x) 1)", "((f (x)) 1.0)"),
+        (r'"\q "', r'"\q "'),
+        ("#(Odd (A 1))", "#(Odd (A 1.0))"),
+    ],
+)
+def test_the_normal_form_is_this(program: str, expected: str) -> None:
+    assert normal_form(program) == expected
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "-" + "9" * 400, "1e-400", "1e308", "0." + "0" * 5_000 + "1"])
+def test_no_number_is_too_large_or_too_small(number: str) -> None:
+    once = normal_form(f"(f {number})")
+    assert normal_form(once) == once
+
+
+@pytest.mark.parametrize(
+    ("program", "column", "problem"),
+    [
+        ("(f (g x)", 1, "this ( is never closed"),
+        ("(f x))", 6, "nothing is open that this ) could close"),
+        ("(f) (g)", 5, "here begins another"),
+        ("", 1, "there is no expression here"),
+        ('(f "a)', 4, "this text is never closed"),
+        ("(f x0)", 4, "no let gives x0 a value"),
+        ("(f (let (x1 x2) x1))", 13, "no let gives x2 a value"),
+        ("(let (x0) x0)", 1, "a let has pairs"),
+        ("(let (x0 (A)))", 1, "a let has pairs"),
+        ("(let x0 x0)", 1, "a let has pairs"),
+        ("let", 1, "a let has pairs"),
+        ("(let ((f) (A)) (B))", 7, "this is no name for a value"),
+        ("(let (2 (A)) (B))", 7, "this is no name for a value"),
+    ],
+)
+def test_what_is_no_lispress_has_none(program: str, column: int, problem: str) -> None:
+    with pytest.raises(GrammarError, match=rf":1:{column}: .*") as caught:
+        normal_form(program)
+    assert problem in str(caught.value)
+
+
+def test_depth_and_length_are_no_limit() -> None:
+    deep = "(f " * 50_000 + "(x)" + ")" * 50_000
+    assert normal_form(deep) == deep
+    gets = "(get " * 10_000 + "(x)" + ' #(Path "p"))' * 10_000
+    assert normal_form(gets) == "(:p " * 10_000 + "(x)" + ")" * 10_000
+    lets = "".join(f"(let (x{i} (A)) " for i in range(10_000)) + "(B)" + ")" * 10_000
+    assert normal_form(lets) == "(do" + " (A)" * 10_000 + " (B))"
+    long = "(do" + " (f :a 1.0)" * 50_000 + ")"
+    assert normal_form(long) == long
+
+
+# A program as plain values, which may be written in many ways.
+
+TEXTS = st.text(st.sampled_from('aé \\"()'), max_size=4).map(str.strip)
+LEAVES = st.one_of(
+    st.tuples(st.just("number"), st.integers(-30, 30)),
+    st.tuples(st.just("text"), TEXTS),
+    st.tuples(st.just("truth"), st.booleans()),
+    st.tuples(st.just("typed"), st.sampled_from(["Month", "Path"]), TEXTS),
+)
+
+
+def programs_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    fields = st.dictionaries(st.sampled_from("abcd"), inner, max_size=3)
+    return st.one_of(
+        st.tuples(st.just("call"), st.sampled_from(["f", "?=", "to.g"]), st.lists(inner, max_size=3)),
+        st.tuples(st.just("struct"), st.sampled_from(["F", "List.Nil", "Set[F]"]), fields),
+        st.tuples(st.just("field"), st.sampled_from(["start", "end2"]), inner),
+    )
+
+
+PROGRAMS = st.recursive(LEAVES, programs_of, max_leaves=12)
+CHANCES = st.randoms(use_true_random=False)
+
+
+def written(program: Any, chance: random.Random) -> str:
+    """One of the ways to write a program."""
+
+    def blank(least: int = 1) -> str:
+        return "".join(chance.choices(" \t\n", k=chance.randint(least, 2)))
+
+    def text(value: str) -> str:
+        return json.dumps(blank(0) + value, ensure_ascii=chance.random() < 0.5)[:-1] + blank(0) + '"'
+
+    def typed(name: str, value: str) -> str:
+        return f"#({blank(0)}{name}{blank()}{value}{blank(0)})"
+
+    def form(*items: str) -> str:
+        return f"({blank(0)}{blank().join(items)}{blank(0)})"
+
+    match program:
+        case "number", tenths:
+            number = chance.choice([f"{tenths / 10}", f"{tenths / 10:.3f}", f"{tenths}e-1"])
+            return chance.choice([number, typed("Number", number)])
+        case "text", value:
+            return chance.choice([text(value), typed("String", text(value))])
+        case "truth", truth:
+            return chance.choice([str(truth).lower(), typed("Boolean", str(truth).lower())])
+        case "typed", name, value:
+            return typed(name, text(value))
+        case "field", name, inner:
+            got = written(inner, chance)
+            return chance.choice([form(f":{name}", got), form("get", got, typed("Path", text(name)))])
+        case "struct", name, fields:
+            arguments = [(f":{key}", written(value, chance)) for key, value in fields.items()]
+            chance.shuffle(arguments)
+            items = [item for argument in arguments for item in argument]
+        case "call", name, values:
+            items = [written(value, chance) for value in values]
+    return form(name, *items) if items or chance.random() < 0.5 else name
+
+
+@given(PROGRAMS, CHANCES, CHANCES)
+def test_a_program_has_one_normal_form_however_it_is_written(
+    program: Any, one: random.Random, other: random.Random
+) -> None:
+    normal = normal_form(written(program, one))
+    assert normal_form(written(program, other)) == normal
+    assert normal_form(normal) == normal
+
+
+@given(PROGRAMS, CHANCES)
+def test_a_program_that_differs_in_one_place_has_another_normal_form(program: Any, chance: random.Random) -> None:
+    other = changed(program, chance)
+    assert normal_form(written(program, chance)) != normal_form(written(other, chance))
+
+
+def changed(program: Any, chance: random.Random) -> Any:
+    """The program with one thing in it that is another."""
+    match program:
+        case "number", tenths:
+            return "number", tenths + 1
+        case "text", value:
+            return "text", value + "z"
+        case "truth", truth:
+            return "truth", not truth
+        case "typed", name, value:
+            return "typed", name + "s", value
+        case "field", name, inner:
+            return chance.choice([("field", name + "s", inner), ("field", name, changed(inner, chance))])
+        case "struct", name, fields:
+            if not fields or chance.random() < 0.2:
+                return "struct", name + "s", fields
+            key = chance.choice(sorted(fields))
+            rest = {k: value for k, value in fields.items() if k != key}
+            new = {**rest, "z": fields[key]}, {**fields, key: changed(fields[key], chance)}, rest
+            return "struct", name, chance.choice(new)
+        case "call", name, values:
+            if not values or chance.random() < 0.2:
+                return "call", name + "s", values
+            if values != values[::-1] and chance.random() < 0.5:
+                return "call", name, values[::-1]
+            i = chance.randrange(len(values))
+            return "call", name, [*values[:i], changed(values[i], chance), *values[i + 1 :]]
+
+
+# A graph: each step with the earlier ones that it uses. The last is the program.
+
+GRAPHS = st.integers(1, 7).flatmap(
+    lambda count: st.tuples(
+        *(st.lists(st.integers(0, max(0, i - 1)), max_size=3 if i else 0) for i in range(count))
+    )
+)
+
+
+def needed(graph: tuple[list[int], ...]) -> list[int]:
+    """The steps that the last one needs, each behind its arguments: in another order than they are numbered."""
+    order: list[int] = []
+
+    def visit(i: int) -> None:
+        for argument in reversed(graph[i]):
+            visit(argument)
+        if i not in order:
+            order.append(i)
+
+    visit(len(graph) - 1)
+    return order
+
+
+def let(graph: tuple[list[int], ...], order: list[int], bound: set[int], prefix: str) -> str:
+    """The program with these steps under names, and all others where they are used."""
+
+    def step(i: int) -> str:
+        return f"(f{i}{''.join(' ' + place(argument) for argument in graph[i])})"
+
+    def place(i: int) -> str:
+        return f"{prefix}{9 - i}" if i in bound else step(i)
+
+    bindings = " ".join(f"{prefix}{9 - i} {step(i)}" for i in order if i in bound)
+    return f"(let ({bindings}) {place(len(graph) - 1)})"
+
+
+@given(GRAPHS, st.sampled_from(["x", "name", "X"]))
+def test_a_let_may_name_more_than_is_shared_in_any_order_and_under_any_names(
+    graph: tuple[list[int], ...], prefix: str
+) -> None:
+    order = needed(graph)
+    uses = [argument for i in order for argument in graph[i]]
+    shared = {i for i in order if uses.count(i) > 1}
+    normal = normal_form(let(graph, order, shared, "x"))
+    assert normal_form(let(graph, sorted(order), set(order), prefix)) == normal
+    assert normal_form(normal) == normal
+    assert normal.count("(f") == len(order)
+    assert ("(let" in normal) == bool(shared)
+
+
+ATOMS = st.sampled_from(
+    ["a", "F", ":k", ":m", "x0", "x1", "2", "1.25", "-0.01", '" t "', "true", "let", "do", "get"]
+)
+FORMS = ["(", "#(", "'(", "(F ", "(f ", "(do ", "(:k ", "(let (x0 a) ", "(let (x1 (F) x0 x1) ", "#(Path ", "(get "]
+
+
+@given(
+    st.recursive(
+        ATOMS | st.just('#(Path "p")'),
+        lambda inner: st.builds(
+            lambda opening, items: f"{opening}{' '.join(items)})",
+            st.sampled_from(FORMS),
+            st.lists(inner, max_size=4),
+        ),
+        max_leaves=25,
+    )
+)
+def test_the_normal_form_of_a_normal_form_is_itself(program: str) -> None:
+    try:
+        normal = normal_form(program)
+    except GrammarError:
+        return
+    assert normal_form(normal) == normal
+
+
+@given(st.text(st.sampled_from("()\"\\#'^:. xF01eL\n"), max_size=14))
+def test_any_text_has_a_normal_form_or_is_refused(text: str) -> None:
+    try:
+        normal = normal_form(text)
+    except GrammarError:
+        return
+    assert normal_form(normal) == normal
+
+
+def test_named_arguments_may_come_in_every_order() -> None:
+    arguments = [":d (D)", ":a 1", ':c "c"', ":b (b (x))"]
+    assert {normal_form(f"(F {' '.join(order)})") for order in permutations(arguments)} == {
+        '(F :a 1.0 :b (b (x)) :c "c" :d (D))'
+    }
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data of SMCalFlow is not at hand")
+def test_real_programs_all_have_a_normal_form_and_no_two_share_one() -> None:
+    lines = gzip.decompress((DATA / "dev_all.jsonl.gz").read_bytes()).decode("utf-8").splitlines()
+    programs = {json.loads(line)["program"] for line in lines}
+    normal = {normal_form(program) for program in programs}
+    assert len(normal) == len(programs) > 6_000
+    assert all(normal_form(form) == form for form in normal)

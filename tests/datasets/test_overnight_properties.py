@@ -1,0 +1,168 @@
+"""Laws of the Overnight executor: it agrees with a naive one, and no text at all makes it raise or hang."""
+
+from random import Random
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from fewparse.datasets.overnight.execute import Denotation, denote
+from fewparse.datasets.overnight.values import text_of
+from support.overnight_oracle import GiveUp, Oracle
+from support.overnight_small import PEOPLE, SMALL, SMALL_WORLD, random_lambdas, random_program
+
+ORACLE = Oracle(SMALL)
+SEEDS = st.integers(0, 2**32 - 1)
+DEEP = 10_000
+WORDS = [
+    "call",
+    "lambda",
+    "var",
+    "string",
+    "number",
+    "x",
+    "y",
+    "2",
+    "listValue",
+    "concat",
+    "en.person",
+    "!type",
+    "é",
+]
+
+
+def expected(program: str) -> str:
+    try:
+        return ORACLE.denote(program)
+    except GiveUp:
+        assume(False)
+        raise
+
+
+@settings(max_examples=3000)
+@given(SEEDS)
+def test_a_random_program_denotes_what_a_naive_executor_says(seed: int) -> None:
+    program = random_program(Random(seed))
+    assert denote(program, SMALL_WORLD).text == expected(program)
+
+
+@settings(max_examples=2000)
+@given(SEEDS, st.integers(2, 5))
+def test_lambdas_mean_what_writing_their_arguments_for_their_variables_means(seed: int, room: int) -> None:
+    program = f"(call listValue {random_lambdas(Random(seed), room)})"
+    assert denote(program, SMALL_WORLD).text == expected(program)
+
+
+@settings(max_examples=1000)
+@given(SEEDS, st.data())
+def test_a_program_cut_short_or_changed_anywhere_denotes_what_a_naive_executor_says(
+    seed: int, data: st.DataObject
+) -> None:
+    program = random_program(Random(seed))
+    at = data.draw(st.integers(0, len(program)))
+    word = data.draw(st.sampled_from(["", "(", ")", " ", "x", "()", "(var x)", "(lambda x (var x))"]))
+    changed = program[:at] + word + program[at + data.draw(st.integers(0, 5)) :]
+    assert denote(changed, SMALL_WORLD).text == expected(changed)
+
+
+def assert_lawful(denotation: Denotation) -> None:
+    assert isinstance(denotation, Denotation)
+    if denotation.error is None:
+        assert list(denotation.values) == sorted(denotation.values, key=text_of)
+        assert denotation.text.startswith("(list")
+    else:
+        assert (denotation.values, denotation.text) == ((), "error")
+        assert 0 < len(denotation.error) < 250
+
+
+@given(st.text())
+@example("")
+@example("\ud800")
+@example("(call listValue \ud800)")
+@example("(call listValue (string \x00))")
+def test_any_text_has_a_denotation(text: str) -> None:
+    assert_lawful(denote(text, SMALL_WORLD))
+    assert_lawful(denote(f"(call listValue {text})", SMALL_WORLD))
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(["(", ")", *WORDS])).map(" ".join))
+def test_any_soup_of_brackets_and_words_has_a_denotation(soup: str) -> None:
+    assert_lawful(denote(soup, SMALL_WORLD))
+
+
+TREES = st.recursive(
+    st.sampled_from(WORDS), lambda inner: st.lists(inner).map(lambda items: f"({' '.join(items)})")
+)
+
+
+@settings(max_examples=500)
+@given(TREES)
+def test_any_tree_of_words_has_a_denotation(tree: str) -> None:
+    assert_lawful(denote(tree, SMALL_WORLD))
+    assert_lawful(denote(f"(call listValue {tree})", SMALL_WORLD))
+
+
+def nested(opening: str, inside: str) -> str:
+    return opening * DEEP + inside + ")" * DEEP
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (f"(call listValue {nested('(call reverse ', '(string p)')})", "(list (string p))"),
+        (f"(call listValue {nested('(call reverse ', '(call reverse (string p))')})", "(list (string !p))"),
+        (nested("(call listValue ", "en.person.ann"), "(list (name en.person.ann))"),
+        (nested("((lambda x (call listValue (var x))) ", "en.person.ann"), "(list (name en.person.ann))"),
+        ("((lambda x " * DEEP + "(call listValue (var x))" + ") (number 1))" * DEEP, "(list (number 1))"),
+        ("((lambda x " * DEEP + "(call listValue (var x))" + ") (var x))" * DEEP, "error"),
+        (nested("(call filter ", f"{PEOPLE} (string vip)"), "error"),
+        ("(" * DEEP, "error"),
+        (")" * DEEP, "error"),
+        (nested("(", ""), "error"),
+        (nested("(lambda x ", "(var x)"), "error"),
+    ],
+    ids=str.split("even odd listings arguments bodies unbound arity open closed empty lambdas"),
+)
+def test_depth_does_not_matter(program: str, text: str) -> None:
+    assert_lawful(denote(program, SMALL_WORLD))
+    assert denote(program, SMALL_WORLD).text == text
+
+
+def test_ten_thousand_different_variables_can_be_passed_on() -> None:
+    program = f"(call listValue (var x{DEEP}))"
+    for number in range(DEEP, 0, -1):
+        program = (
+            f"((lambda x{number} {program}) (var x{number - 1}))" if number > 1 else f"((lambda x1 {program}) a.b)"
+        )
+    assert denote(program, SMALL_WORLD).text == "(list (name a.b))"
+
+
+SELF = "(lambda x ((var x) (var x)))"
+SELF_CALL = "(lambda x (call concat ((var x) (var x)) ((var x) (var x))))"
+
+
+@pytest.mark.parametrize("program", [f"({SELF} {SELF})", f"(call listValue ({SELF_CALL} {SELF_CALL}))"])
+def test_a_program_that_never_ends_is_stopped(program: str) -> None:
+    assert denote(program, SMALL_WORLD).error == "too much work"
+
+
+def doubled(times: int) -> str:
+    program = f"(call listValue (var x{times}))"
+    for number in range(times, 0, -1):
+        argument = f"(call concat (call concat (var x{number - 1}) {PEOPLE}) (var x{number - 1}))"
+        program = f"((lambda x{number} {program}) {argument})"
+    return f"((lambda x0 {program}) (call singleton en.person.ann))"
+
+
+def test_a_list_may_double_a_few_times_and_then_is_too_much_work() -> None:
+    assert len(denote(doubled(10), SMALL_WORLD).values) == 2**10 + 4 * (2**10 - 1)
+    assert denote(doubled(40), SMALL_WORLD).error == "too much work"
+
+
+def test_an_argument_is_evaluated_once_however_often_it_is_used() -> None:
+    program = "(call listValue (call .size (var x40)))"
+    for number in range(40, 0, -1):
+        used = f"(call filter (var x{number - 1}) (string friend) (string =) (var x{number - 1}))"
+        program = f"((lambda x{number} {program}) {used})"
+    assert denote(f"((lambda x0 {program}) {PEOPLE})", SMALL_WORLD).text == "(list (number 1 count))"

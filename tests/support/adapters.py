@@ -1,0 +1,68 @@
+"""Small random adapters for the embedded model, written by the library that other tools write theirs with."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+
+from fewparse.lm.adapter import PROVENANCE, Provenance
+
+BLOCKS = 30
+SHAPES = {  # rows, columns
+    "attn_q": (576, 576),
+    "attn_k": (192, 576),
+    "attn_v": (192, 576),
+    "attn_output": (576, 576),
+    "ffn_gate": (1536, 576),
+    "ffn_up": (1536, 576),
+    "ffn_down": (576, 1536),
+}
+RANK = 2
+
+
+def close(writer: Any) -> None:
+    """Write all that a writer was told."""
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+    finally:
+        writer.close()
+
+
+def provenance(base_sha256: str = "0" * 64, **changed: Any) -> Provenance:
+    """What an adapter that was tuned to the starter says of itself."""
+    said: dict[str, Any] = {"domain": "starter", "target": "program", "prompt": "tuned", "base": "the tiny one"}
+    said |= {"base_sha256": base_sha256, "data_sha256": "1" * 64, "examples": 20, "epochs": 3}
+    said |= {"held_out": 4, "held_out_correct": 3, "config": {"rank": RANK}, "fewparse": "0.0"}
+    return Provenance.model_validate(said | changed)
+
+
+def write_adapter(
+    path: Path,
+    seed: int = 0,
+    strength: float = 0.02,
+    said: Provenance | str | None = None,
+    blocks: Iterable[int] = (3, 14, 25),
+    matrices: Iterable[str] = ("attn_q", "attn_v", "ffn_down"),
+    too_wide: int = 0,
+) -> Path:
+    """An adapter with random weights; of no strength it changes nothing, and one that is too wide fits nowhere."""
+    random = np.random.default_rng(seed)
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", float(RANK))
+    if said is not None:
+        writer.add_string(PROVENANCE, said if isinstance(said, str) else said.model_dump_json())
+    for block in blocks:
+        for matrix in matrices:
+            rows, columns = SHAPES[matrix]
+            down = random.normal(size=(RANK, columns + too_wide))
+            up = random.normal(size=(rows, RANK)) * strength
+            writer.add_tensor(f"blk.{block}.{matrix}.weight.lora_a", down.astype(np.float16))
+            writer.add_tensor(f"blk.{block}.{matrix}.weight.lora_b", up.astype(np.float16))
+    close(writer)
+    return path

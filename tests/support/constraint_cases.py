@@ -1,0 +1,234 @@
+"""All kinds of constraints, each with an oracle that shares no code with it."""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.state import Constraint, State
+from fewparse.constrain.trie import Trie
+from fewparse.constrain.unconstrained import Unconstrained
+from fewparse.grammar.readers.ebnf import read_grammar
+from fewparse.grammar.rules import Grammar, Ref, Text
+from fewparse.vocabulary import BYTES, Mask, Vocabulary
+from support.earley import Recogniser, Row
+from support.sample_grammars import CALENDAR, SAMPLES, lark_language
+
+STRINGS = [
+    "a",
+    "ab",
+    "abc",
+    "abd",
+    " list the meetings",
+    " list the meeting rooms",
+    " list",
+    "über",
+    "ü",
+    "日本",
+    "日",
+    "😀",
+    "😎!",
+]
+UTTERANCE = 'Rename "Q3 review" to Größe & café, now'
+COPYING = 'start: "(say " text ")" | "(hush)"\ntext: "\\"" TITLE "\\""\nTITLE: /[A-Za-zß-ÿ0-9 &]+/'
+
+
+class Branch:
+    """A node of the byte tree of a vocabulary."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.children: dict[int, Branch] = {}
+
+
+@cache
+def byte_tree(vocabulary: Vocabulary) -> Branch:
+    """All tokens with bytes, by their bytes."""
+    root = Branch()
+    for i, token in enumerate(vocabulary.tokens):
+        node = root
+        for byte in token:
+            node = node.children.setdefault(byte, Branch())
+        if token:
+            node.ids.append(i)
+    return root
+
+
+class Oracle(Protocol):
+    """What may follow a prefix, and what is a sentence."""
+
+    def viable(self, prefix: bytes) -> bool: ...
+
+    def accepts(self, text: bytes) -> bool: ...
+
+    def mask(self, prefix: bytes, vocabulary: Vocabulary) -> Mask: ...
+
+
+class ByRules:
+    """Earley rows crossed with the byte tree of the vocabulary; sentences are judged by someone else still."""
+
+    def __init__(self, grammar: Grammar, sentence: Callable[[str], bool]) -> None:
+        self._recogniser = Recogniser(grammar)
+        self._sentence = sentence
+        self._masks: dict[tuple[Vocabulary, Row], Mask] = {}
+
+    def viable(self, prefix: bytes) -> bool:
+        return self._recogniser.viable(prefix)
+
+    def accepts(self, text: bytes) -> bool:
+        try:
+            return self._sentence(text.decode())
+        except UnicodeDecodeError:
+            return False
+
+    def mask(self, prefix: bytes, vocabulary: Vocabulary) -> Mask:
+        row = self._recogniser.row(prefix)
+        assert row is not None, f"{prefix!r} is the prefix of no sentence"
+        if (vocabulary, row) not in self._masks:
+            mask = np.zeros(len(vocabulary), dtype=np.bool_)
+            frontier = [(byte_tree(vocabulary), row)]
+            while frontier:
+                branch, here = frontier.pop()
+                mask[branch.ids] = True
+                for byte, child in branch.children.items():
+                    following = self._recogniser.move(here, byte)
+                    if following is not None:
+                        frontier.append((child, following))
+            self._masks[vocabulary, row] = mask
+        return self._masks[vocabulary, row]
+
+
+class ByLead:
+    """Any bytes behind a lead, and at least one of them."""
+
+    def __init__(self, lead: bytes) -> None:
+        self._lead = lead
+
+    def viable(self, prefix: bytes) -> bool:
+        return prefix.startswith(self._lead) or self._lead.startswith(prefix)
+
+    def accepts(self, text: bytes) -> bool:
+        return re.fullmatch(re.escape(self._lead) + b".+", text, re.DOTALL) is not None
+
+    def mask(self, prefix: bytes, vocabulary: Vocabulary) -> Mask:
+        return np.array([bool(token) and self.viable(prefix + token) for token in vocabulary.tokens])
+
+
+@dataclass(frozen=True)
+class Case:
+    """A constraint to be compiled for any vocabulary, and its oracle."""
+
+    name: str
+    build: Callable[[Vocabulary], Constraint]
+    oracle: Oracle
+
+
+def spans(utterance: str, permitted: Callable[[str], bool]) -> set[str]:
+    """By brute force: every pair of a word's start and a word's end, with only permitted characters between."""
+    words = list(re.finditer(r"[^\W_]+|[^\s]", utterance))
+    cut = {utterance[a.start() : b.end()] for i, a in enumerate(words) for b in words[i:]}
+    return {span for span in cut if all(map(permitted, span))}
+
+
+def context_free(name: str, source: str, lead: str = "") -> Case:
+    grammar, lark = read_grammar(source), lark_language(source)
+    led = Grammar({"led": ((Text(lead), Ref("start")),), **grammar.rules}, "led")
+
+    def sentence(text: str) -> bool:
+        return text.startswith(lead) and lark(text.removeprefix(lead))
+
+    return Case(name, lambda vocabulary: ContextFree(grammar, vocabulary, lead), ByRules(led, sentence))
+
+
+def copying() -> Case:
+    allowed = spans(UTTERANCE, lambda char: re.fullmatch("[A-Za-zß-ÿ0-9 &]", char) is not None)
+    explicit = COPYING.split("TITLE:")[0] + "TITLE: " + " | ".join(f'"{span}"' for span in sorted(allowed))
+    grammar = read_grammar(COPYING)
+    return Case(
+        "copied spans",
+        lambda vocabulary: ContextFree(grammar, vocabulary, copy=("TITLE",), utterance=UTTERANCE),
+        ByRules(read_grammar(explicit), lark_language(explicit)),
+    )
+
+
+def one_of(name: str, strings: list[str], lead: str = "") -> Case:
+    led = [lead + string for string in strings]
+    rules = Grammar({"start": tuple((Text(string),) if string else () for string in led)})
+    return Case(name, lambda vocabulary: Trie(strings, vocabulary, lead), ByRules(rules, led.__contains__))
+
+
+def unconstrained(name: str, lead: bytes) -> Case:
+    return Case(name, lambda vocabulary: Unconstrained(vocabulary, lead), ByLead(lead))
+
+
+CONTEXT_FREE = [
+    *(context_free(name, source) for name, source in SAMPLES.items()),
+    context_free("a lead", SAMPLES["unicode"], lead=" é"),
+    context_free("calendar", CALENDAR, lead=" "),
+    copying(),
+]
+TRIES = [
+    one_of("trie", STRINGS),
+    one_of("trie with the empty string and a lead", ["", *STRINGS], lead=" é"),
+    one_of("trie of one string", ["only this"]),
+]
+CASES = [
+    *CONTEXT_FREE,
+    *TRIES,
+    unconstrained("unconstrained", b""),
+    unconstrained("unconstrained behind a lead", " é".encode()),
+]
+
+
+@cache
+def compiled(case: Case, vocabulary: Vocabulary) -> Constraint:
+    """The constraint of a case, compiled once a vocabulary."""
+    return case.build(vocabulary)
+
+
+class Step(NamedTuple):
+    """A place on a walk: what has been said, and the state behind it."""
+
+    text: bytes
+    state: State
+
+
+CLOSERS = [bytes([byte]) for byte in b'")]mxc']
+
+
+def steps(constraint: Constraint, rng: random.Random, long: int = 30) -> Iterator[Step]:
+    """A random walk through the masks from the start to an end, which it looks for once it is long."""
+    here = Step(b"", constraint.start())
+    while True:
+        yield here
+        hurry = len(here.text) >= long
+        if here.state.must_end or (here.state.may_end and rng.random() < (0.9 if hurry else 0.2)):
+            return
+        here = further(here, rng, hurry)
+
+
+def further(here: Step, rng: random.Random, hurry: bool = False) -> Step:
+    """One allowed token further; in a hurry, mostly by one that closes something."""
+    vocabulary, mask = here.state.vocabulary, here.state.mask()
+    token = vocabulary.tokens[rng.choice(np.flatnonzero(mask).tolist())]
+    if hurry and rng.random() < 0.7:
+        token = next((t for t in CLOSERS if mask[vocabulary.ids[t]]), token)
+    state = here.state.advance(token)
+    assert state is not None, f"the mask allows {token!r} behind {here.text!r}, and advancing does not"
+    return Step(here.text + token, state)
+
+
+@cache
+def prefixes(case: Case, vocabulary: Vocabulary, wanted: int = 20) -> list[bytes]:
+    """Distinct prefixes of sentences that the vocabulary spells, cut anywhere, within a character too."""
+    rng, found = random.Random(case.name), {b""}
+    for _ in range(60):
+        *_, last = steps(compiled(case, BYTES), rng)
+        found |= {last.text, *(last.text[: rng.randrange(len(last.text) + 1)] for _ in range(4))}
+    spelled = sorted(prefix for prefix in found if not vocabulary.missing_bytes & set(prefix))
+    return sorted(rng.sample(spelled, min(wanted, len(spelled))))

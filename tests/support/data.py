@@ -1,0 +1,9 @@
+"""Where the released benchmark datasets are: `$FEWPARSE_DATA`, or `shared/data` beside the project."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("FEWPARSE_DATA") or ROOT.parent / "shared" / "data")
+OVERNIGHT = DATA / "overnight"
+SMCALFLOW = DATA / "smcalflow"

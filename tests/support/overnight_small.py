@@ -1,0 +1,158 @@
+"""A small Overnight world with every kind of value, and programs at random over it."""
+
+from random import Random
+from typing import Any
+
+from fewparse.datasets.overnight.world import World
+
+SMALL: dict[str, Any] = {
+    "properties": {
+        "type": ["en.person", "en"],
+        "age": ["en.person", "en.year_number"],
+        "born": ["en.person", "en.date"],
+        "wakes": ["en.person", "en.time"],
+        "friend": ["en.person", "en.person"],
+        "city": ["en.person", "en.city"],
+        "vip": ["en.person", "en.boolean"],
+        "unused": ["en.person", "en.city"],
+    },
+    "objects": {
+        "en.city.rome": {"type": ["en.city"]},
+        "en.city.oslo": {"type": ["en.city"]},
+        "en.person.ann": {
+            "type": ["en.person"],
+            "age": ["(number 30 en.year)"],
+            "born": ["(date 2004 -1 -1)"],
+            "wakes": ["(time 7 30)"],
+            "friend": ["en.person.bob", "en.person.bob", "en.person.cy"],
+            "city": ["en.city.rome"],
+            "vip": ["(boolean true)"],
+        },
+        "en.person.bob": {
+            "type": ["en.person"],
+            "age": ["(number 9 en.year)", "(number 30 en.year)"],
+            "born": ["(date 2004 5 6)"],
+            "wakes": ["(time 7 0)"],
+            "friend": ["en.person.cy"],
+            "city": ["en.city.rome", "en.city.oslo"],
+        },
+        "en.person.cy": {
+            "type": ["en.person"],
+            "age": ["(number 10.5 en.year)"],
+            "born": ["(date 2005 1 2)"],
+            "wakes": ["(time 12 0)"],
+            "city": ["en.city.oslo"],
+            "vip": ["(boolean true)"],
+        },
+        "en.person.dee": {"type": ["en.person"], "friend": ["en.person.ann", "en.person.dee"]},
+    },
+}
+SMALL_WORLD = World.from_data(SMALL)
+
+PEOPLE = "(call getProperty (call singleton en.person) (string !type))"
+NAMES = ("x", "y", "s")
+FORWARDS = ("type", "age", "born", "wakes", "friend", "city", "vip", "unused")
+PROPERTIES = (*FORWARDS, *(f"!{name}" for name in FORWARDS), "nonsense", "!")
+SIGNS = ("=", "!=", "<", "<=", ">", ">=", "~")
+VALUES = (
+    "en.person.ann",
+    "en.person.bob",
+    "en.person.dee",
+    "en.person.nobody",
+    "en.city.rome",
+    "en.city.oslo",
+    "en.person",
+    "en.city",
+    "dotless",
+    "(number 10 en.year)",
+    "(number 30 en.year)",
+    "(number 2)",
+    "(number 1)",
+    "(number -0.0004 en.year)",
+    "(number 1e400)",
+    "(date 2004 -1 -1)",
+    "(date 2004 5 6)",
+    "(time 7 0)",
+    "(time 12 59)",
+    "(boolean true)",
+)
+
+
+def random_program(random: Random) -> str:
+    """A program that mostly makes sense."""
+    return f"(call listValue {random_term(random, random.choice(['list'] * 8 + ['size', 'value', 'name']), 4)})"
+
+
+def random_term(random: Random, kind: str, room: int) -> str:
+    """A term of a kind, now and then of another one."""
+    chance = random.random()
+    if chance < 0.02:
+        kind = random.choice(["list", "value", "name", "sign", "mode", "size"])
+    if chance < 0.04 or (chance < 0.2 and room < 4):
+        return f"(var {random.choice(NAMES)})"
+    if chance > 0.88 and room:
+        return random_application(random, kind, room - 1)
+
+    def term(wanted: str) -> str:
+        return random_term(random, wanted, room - 1)
+
+    match kind:
+        case "value":
+            return random.choice(VALUES)
+        case "sign":
+            return f"(string {random.choice(SIGNS)})"
+        case "mode":
+            return f"(string {random.choice(['min', 'max', 'max', 'sum', 'avg'])})"
+        case "name":
+            plain = f"(string {random.choice(PROPERTIES)})"
+            wrapped = f"(call {random.choice(['reverse', 'ensureNumericProperty'])} {plain})"
+            return random.choice([plain, plain, wrapped])
+        case "size":
+            return f"(call .size {term('list')})"
+    if room <= 0:
+        return random.choice([PEOPLE, PEOPLE, f"(call singleton {random.choice(VALUES)})"])
+    either = random.choice(["list", "value"])
+    shapes = {
+        "getProperty": [either, "name"],
+        "filter": random.choice([["list", "name"], ["list", "name", "sign", either]]),
+        "superlative": ["list", "mode", "name"],
+        "countSuperlative": ["list", "mode", "name", *random.choice([[], ["list"]])],
+        "countComparative": ["list", "name", "sign", "value", *random.choice([[], ["list"]])],
+        "concat": [either, either],
+        "aggregate": ["mode", "list"],
+        "ensureNumericEntity": [either],
+        "domain": ["name"],
+        "singleton": ["value"],
+        "listValue": [random.choice(["list", "name", "size"])],
+    }
+    name = random.choice([*shapes, "getProperty", "filter", "filter"])
+    return f"(call {name} {' '.join(term(argument) for argument in shapes[name])})"
+
+
+def random_application(random: Random, kind: str, room: int) -> str:
+    """A lambda, written or passed as an argument, and what it is applied to."""
+    name, other = random.choice(NAMES), random.choice(NAMES)
+    argument = random_term(random, random.choice([kind, "list"]), room)
+    function = f"(lambda {name} {random_term(random, kind, room)})"
+    if random.random() < 0.3:
+        return f"((lambda {other} ((var {other}) {argument})) {function})"
+    return f"({function} {argument})"
+
+
+def random_lambdas(random: Random, room: int, around: tuple[str, ...] = ()) -> str:
+    """A term in which nearly everything is about what variables stand for; `around` are those that are bound."""
+    mark = f"(call singleton (number {random.randrange(10_000)}))"
+    name = random.choice(NAMES)
+    used = random.choice(around) if around and random.random() < 0.9 else name
+    chance = random.random()
+    if room <= 0:
+        return f"(var {used})" if around and chance < 0.8 else mark
+    if chance < 0.25:
+        parts = random_lambdas(random, room - 1, around), random_lambdas(random, room - 1, around)
+        return f"(call concat (call concat {parts[0]} {mark}) {parts[1]})"
+    argument = random_lambdas(random, room - 2, NAMES if random.random() < 0.3 else around)
+    if chance < 0.3:
+        return f"((var {used}) {argument})"
+    if chance < 0.4:
+        argument = f"(lambda {random.choice(NAMES)} {argument})"
+    return f"((lambda {name} {random_lambdas(random, room - 1, (*around, name))}) {argument})"

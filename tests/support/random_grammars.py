@@ -1,0 +1,188 @@
+"""Random grammars, plain and synchronous, with everything that is awkward in them; and random texts of theirs."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from fewparse.grammar.readers.scfg import read_scfg_text
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
+from fewparse.grammar.synchronous import PairedRule, Pairing, SynchronousGrammar
+
+ALPHABET = "abé€😀"
+"""One to four bytes each."""
+NAMES = ("start", "left", "right", "inner")
+UNDEFINED = "nowhere"
+TERMINATING = 12
+
+
+def examples(count: int) -> settings:
+    """The same examples in every run."""
+    return settings(max_examples=count, deadline=None, derandomize=True, database=None)
+
+
+seeds = st.integers(0, 2**32).map(random.Random)
+letters = st.sampled_from("aaabbé€😀")
+names = st.sampled_from([*NAMES[:2], *NAMES[:2], *NAMES, UNDEFINED])
+texts = st.text(letters, max_size=2).map(Text)
+classes = st.one_of(
+    st.lists(letters, max_size=3).map(lambda chars: Chars.of((ord(char), ord(char)) for char in chars)),
+    st.just(Chars.of([(ord("a"), ord("é"))])),
+    st.just(Chars.of([(ord("a"), ord("a"))]).negated()),
+)
+symbols = st.one_of(texts, names.map(Ref), names.map(Ref), classes)
+
+
+def plain_grammars(symbol: st.SearchStrategy[Symbol] = symbols) -> st.SearchStrategy[Grammar]:
+    """Grammars that are recursive on either side, ambiguous and cyclic, with useless and undefined names."""
+    units = names.map(lambda name: (Ref(name),))
+    productions = st.one_of(units, st.lists(symbol, max_size=3).map(tuple))
+    alternatives = st.lists(productions, min_size=1, max_size=3, unique=True).map(tuple)
+    always = dict.fromkeys(NAMES[:2], alternatives)
+    return st.fixed_dictionaries(always, optional=dict.fromkeys(NAMES[2:], alternatives)).map(Grammar)
+
+
+ascii_grammars = plain_grammars(st.one_of(st.text("ab", max_size=2).map(Text), names.map(Ref)))
+
+
+class Slot(NamedTuple):
+    """A symbol of both sides, told from others of its name by a number."""
+
+    symbol: Ref | Chars
+    number: int
+
+
+Part = Text | Slot
+slot_symbols = st.one_of(names.map(Ref), names.map(Ref), st.just(Chars.of([(ord("a"), ord("b"))])))
+
+
+@st.composite
+def paired_rules(draw: st.DrawFn, partnered: bool) -> PairedRule:
+    """A program and ways to say it: other texts, its slots in any order; unpartnered slots on either side."""
+    name = draw(st.sampled_from(NAMES))
+    slots = [Slot(symbol, number) for number, symbol in enumerate(draw(st.lists(slot_symbols, max_size=2)))]
+    alone = st.lists(slot_symbols, max_size=0 if partnered else 1)
+    extra = [Slot(symbol, 10) for symbol in draw(alone)]
+    program = between_texts(draw, [*slots, *extra])
+    pairings = []
+    for _ in range(draw(st.integers(1, 2))):
+        kept = draw(st.permutations(slots))
+        if not partnered and draw(st.integers(0, 3)) == 0:
+            kept = kept[1:]
+        said = between_texts(draw, [*kept, *(Slot(symbol, 20) for symbol in draw(alone))])
+        places = {part: at for at, part in enumerate(said) if isinstance(part, Slot)}
+        links = tuple(places.get(part) if isinstance(part, Slot) else None for part in program)
+        pairings.append(Pairing(produced(said), links))
+    only_said = not partnered and draw(st.integers(0, 9)) == 0
+    if only_said:
+        return PairedRule(name, None, tuple(dict.fromkeys(Pairing(p.utterance, ()) for p in pairings)))
+    return PairedRule(name, produced(program), tuple(dict.fromkeys(pairings)))
+
+
+def between_texts(draw: st.DrawFn, slots: list[Slot]) -> list[Part]:
+    parts: list[Part] = []
+    for slot in slots:
+        parts += [*draw(st.lists(texts, max_size=1)), slot]
+    return [*parts, *draw(st.lists(texts, max_size=1))]
+
+
+def produced(parts: list[Part]) -> Production:
+    return tuple(part.symbol if isinstance(part, Slot) else part for part in parts)
+
+
+def leaf_rules(name: str) -> st.SearchStrategy[PairedRule]:
+    """A rule that ends a derivation."""
+    return st.tuples(texts, texts).map(lambda ends: PairedRule(name, ends[:1], (Pairing(ends[1:], (None,)),)))
+
+
+def synchronous_grammars(partnered: bool = False) -> st.SearchStrategy[SynchronousGrammar]:
+    """Rules with reordering, names that repeat, several ways to say a program, several programs for a way."""
+    leaves = st.lists(st.sampled_from(NAMES).flatmap(leaf_rules), min_size=1, max_size=5)
+    built = st.tuples(st.lists(paired_rules(partnered), min_size=1, max_size=5), leaves)
+    ours = built.map(lambda rules: SynchronousGrammar(grouped([*rules[0], *rules[1]])))
+    return ours if partnered else st.one_of(ours, ours, scfg_sources().map(read_scfg_text))
+
+
+def grouped(rules: list[PairedRule]) -> tuple[PairedRule, ...]:
+    """All ways to say the same program together, as the reader of grammars gives them."""
+    ways: dict[tuple[str, Production | None], dict[Pairing, None]] = {}
+    for rule in rules:
+        ways.setdefault((rule.name, rule.program), {}).update(dict.fromkeys(rule.pairings))
+    return tuple(PairedRule(name, program, tuple(pairings)) for (name, program), pairings in ways.items())
+
+
+@st.composite
+def scfg_sources(draw: st.DrawFn) -> str:
+    """Grammars as text: mirrored rules, utterance-only rules, macros that use their parameter twice, optionals."""
+    written = st.sampled_from(['"a"', '"b"', '""', "#e", "/[ab]/", '"é"', *NAMES, *NAMES, f'"b"? {UNDEFINED}'])
+    said = st.lists(st.one_of(written, st.sampled_from(['"a"?', "inner?"])), min_size=1, max_size=3).map(" ".join)
+    meant = st.one_of(said, st.sampled_from(["twice(inner)", 'twice("a") right', "inner right"]))
+    lines = ['twice(x) 2> x "+" x', 'start -> inner right , right "/" inner', 'inner -> "a" , "x"']
+    for name in draw(st.lists(st.sampled_from(NAMES), max_size=4)):
+        kind = draw(st.integers(0, 3))
+        ways = " | ".join(draw(st.lists(said, min_size=1, max_size=2)))
+        other = f"{name} -> {draw(said)}" if kind == 0 else f"{name} 1> {ways}"
+        lines.append(f"{name} -> {ways} , {draw(meant)}" if kind > 1 else other)
+    return "\n".join([*lines, 'right -> "b" | #e , "y"'])
+
+
+Heights = Mapping[str, int]
+
+
+def heights(grammar: Grammar) -> dict[str, int]:
+    """The height of the lowest derivation of each name that has one."""
+    found: dict[str, int] = {}
+    while True:
+        new = {
+            name: min(
+                (1 + height(p, found) for p in productions if height(p, found) >= 0),
+                default=-1,
+            )
+            for name, productions in grammar.rules.items()
+        }
+        new = {name: number for name, number in new.items() if number > 0}
+        if new == found:
+            return found
+        found = new
+
+
+def height(production: Production, known: Heights) -> int:
+    """The height above the highest symbol; -1 if one of them is nothing."""
+    each = [known.get(s.name, -1) if isinstance(s, Ref) else (-1 if s == Chars(()) else 0) for s in production]
+    return -1 if -1 in each else max(each, default=0)
+
+
+def sampler(grammar: Grammar) -> Callable[[random.Random], str] | None:
+    """Random sentences; None if there are none."""
+    known = heights(grammar)
+
+    def sample(symbol: Symbol, rng: random.Random, budget: int) -> str:
+        if isinstance(symbol, Text):
+            return symbol.text
+        if isinstance(symbol, Chars):
+            likely = [char for char in ALPHABET if char in symbol]
+            return rng.choice(likely) if likely else chr(symbol.ranges[0][0])
+        possible = [p for p in grammar.rules[symbol.name] if height(p, known) >= 0]
+        lowest = min(height(p, known) for p in possible)
+        chosen = rng.choice([p for p in possible if height(p, known) <= max(lowest, budget)])
+        return "".join(sample(part, rng, budget // 2) for part in chosen)
+
+    return (lambda rng: sample(Ref(grammar.start), rng, TERMINATING)) if grammar.start in known else None
+
+
+def mutated(text: str, rng: random.Random) -> str:
+    """The text with something left out, put in, or replaced."""
+    at, char = rng.randrange(len(text) + 1), rng.choice(ALPHABET)
+    return rng.choice(
+        [text[:at] + text[at + 1 :], text[:at] + char + text[at:], text[:at] + char + text[at + 1 :]]
+    )
+
+
+def candidates(grammar: Grammar, rng: random.Random, count: int = 6, longest: int = 24) -> Iterator[str]:
+    """Sentences, and texts that are nearly sentences."""
+    sample = sampler(grammar)
+    for _ in range(count):
+        sentence = sample(rng)[:longest] if sample else "".join(rng.choices(ALPHABET, k=rng.randrange(4)))
+        yield from (sentence, mutated(sentence, rng), mutated(mutated(sentence, rng), rng))
