@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fewparse import Usage, load_domain, open_model
-from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.prompt import Part, Prompt
@@ -28,10 +28,10 @@ def main() -> None:
     utterance = domain.test_examples[0].utterance
     copy = domain.table.constraint.copy_rules
     makers: dict[str, Callable[[], Constraint]] = {
-        "calendar programs": lambda: ContextFree(domain.grammar, vocabulary),
-        "calendar programs, copy spans": lambda: ContextFree(domain.grammar, vocabulary, "", copy, utterance),
-        "calendar utterances": lambda: ContextFree(domain.side("canonical"), vocabulary),
-        "calendar utterances, copy spans": lambda: ContextFree(
+        "calendar programs": lambda: CfgConstraint(domain.grammar, vocabulary),
+        "calendar programs, copy spans": lambda: CfgConstraint(domain.grammar, vocabulary, "", copy, utterance),
+        "calendar utterances": lambda: CfgConstraint(domain.side("canonical"), vocabulary),
+        "calendar utterances, copy spans": lambda: CfgConstraint(
             domain.side("canonical"), vocabulary, "", copy, utterance
         ),
         "trie of the training programs": lambda: Trie([e.program for e in domain.examples], vocabulary),

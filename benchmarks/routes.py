@@ -17,17 +17,18 @@ from itertools import accumulate
 from typing import Any
 
 from fewparse import Example, LanguageModel, Parse, Parser, load_domain, open_model
+from fewparse.events import RoundEnded
 from fewparse.lm.http.load import RemoteSettings
 from fewparse.lm.model import Prefix
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import pull
+from fewparse.options import ParserOptions
 from fewparse.prompt import Prompt
-from fewparse.search.events import RoundEnded
 from fewparse.search.hypothesis import normalised
 from measure import RESULTS, write
 from support.llama_server import llama_cpp_server
 
-BEAM = {"decoder": "beam", "width": 5, "rerank": 0.0}
+BEAM: ParserOptions = {"decoder": "beam", "width": 5, "rerank": 0.0, "n_best": 200, "adapter": "none"}
 ROUTES = ("embedded", "llama.cpp server", "transformers")
 REFERENCE = ROUTES[0]
 STOP = b"\n"
@@ -87,7 +88,7 @@ def look(name: str, items: Sequence[Example], seen: Mapping[str, Seen], mine: Se
     """What a route says of all items, and how what other routes said fared there, as far as not known yet."""
     domain = load_domain("calendar")
     with route(name) as model:
-        parser = Parser.from_domain(domain, model, n_best=200, adapter="none", **BEAM)
+        parser = Parser.from_domain(domain, model, **BEAM)
         for i, item in enumerate(items):
             others = {other.best[i] for other in seen.values()}
             if i < len(mine.best) and others <= mine.scores[i].keys():

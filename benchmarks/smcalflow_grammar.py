@@ -15,7 +15,7 @@ from fewparse import Domain, LanguageModel, load_domain, open_model
 from fewparse.constrain.state import Constraint
 from fewparse.datasets.smcalflow import dataset as smcalflow
 from fewparse.datasets.smcalflow.lispress import normal_form
-from fewparse.domains.load import with_choices
+from fewparse.domains.load import with_overrides
 from fewparse.evaluate.gold_coverage import gold_output
 from fewparse.example import Target
 from fewparse.grammar.translation.translator import Translator
@@ -78,18 +78,19 @@ def is_same(program: str, answer: str | None) -> bool:
 
 def masks(domain: Domain, model: LanguageModel) -> Iterator[dict[str, object]]:
     """A row a constraint: how many of the right outputs it allows, and the masks on the way."""
-    free = with_choices(domain, None, None, copy=False)
+    free = with_overrides(domain, None, None, copy=False)
     makers: Mapping[str, tuple[Domain, Target]] = {
         "masks, programs": (free, "program"),
         "masks, programs, copied text": (domain, "program"),
         "masks, utterances": (free, "canonical"),
         "masks, utterances, copied text": (domain, "canonical"),
-        "masks, programs, induced grammar": (with_choices(domain, "induced", None, copy=False), "program"),
+        "masks, programs, induced grammar": (with_overrides(domain, "induced", None, copy=False), "program"),
     }
     compiled(free, model, "program", "")  # makes the engine's form of the vocabulary, once a process
     for name, (constrained, target) in makers.items():
         compiling, masking, allowed = [], [], 0
-        shared = None if constrained.constraint_depends_on_utterance else compiled(constrained, model, target, "")
+        fixed = not constrained.constraint_kind.depends_on_utterance
+        shared = compiled(constrained, model, target, "") if fixed else None
         for example in domain.test_examples:
             constraint, seconds = shared or compiled(constrained, model, target, example.utterance)
             compiling.append(seconds)
@@ -106,7 +107,7 @@ def compiled(domain: Domain, model: LanguageModel, target: Target, utterance: st
     assert model.vocabulary is not None
     _ = domain.side(target)  # reads the grammar, once a domain
     begin = time.perf_counter()
-    constraint = domain.constraint(model.vocabulary, target, "", utterance)
+    constraint = domain.constraint(model.vocabulary, target, utterance)
     return constraint, time.perf_counter() - begin
 
 

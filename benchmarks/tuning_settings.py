@@ -219,11 +219,11 @@ def lessons(change: Change, domain: Domain, target: Target, model: EmbeddedModel
 
 def spoken(domain: Domain) -> list[Example]:
     """Canonical utterances that stand for themselves: a sample of the grammar, or all of a closed language."""
-    if domain.table.constraint.synchronous:
+    if domain.constraint_kind.synchronous:
         assert isinstance(domain.language, SynchronousGrammar)
         sampled = render(domain.language, SAMPLED, seed=0, depth=SHALLOW)
         return [Example(pair.utterance, pair.program, pair.utterance) for pair in sampled]
-    said = {e.canonical: replace(e, utterance=e.canonical or "", context="") for e in domain.meanings}
+    said = {e.canonical: replace(e, utterance=e.canonical or "", context="") for e in domain.known_outputs}
     return list(said.values())
 
 

@@ -190,7 +190,7 @@ def test_a_vote_under_an_adapter_needs_an_executor_as_ever(folder: Path, own: Pa
 
 
 def test_an_adapter_that_was_tuned_for_the_other_target_is_refused(folder: Path, own: Path) -> None:
-    with pytest.raises(UsageError, match="tuned for the target program, and canonical is asked for"):
+    with pytest.raises(UsageError, match="tuned for the target program, not for canonical"):
         resolve(folder, adapter=own, target="canonical")
 
 

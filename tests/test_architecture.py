@@ -1,4 +1,4 @@
-"""Who knows whom, read from the source itself."""
+"""Which package imports which, read from the source."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import fewparse
 
 ROOT = Path(fewparse.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-LONGEST_MODULE = 400
+MAX_MODULE_LINES = 350
 
 
 def module_name(file: Path) -> str:
@@ -23,7 +23,7 @@ MODULES = {module_name(file): file for file in FILES}
 
 
 def imports(file: Path, only_at_import_time: bool = False) -> set[str]:
-    """The modules of this package that a file imports."""
+    """Return the modules of this package that a file imports."""
     found: set[str] = set()
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in at_import_time(tree) if only_at_import_time else ast.walk(tree):
@@ -37,15 +37,16 @@ def imports(file: Path, only_at_import_time: bool = False) -> set[str]:
 
 
 def at_import_time(node: ast.AST) -> Iterator[ast.AST]:
-    """Everything but the bodies of functions."""
+    """Yield everything but the bodies of functions and what only type checkers import."""
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        typing_only = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        if not typing_only and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield child
             yield from at_import_time(child)
 
 
 @pytest.mark.parametrize(
-    ("room", "strangers"),
+    ("package", "others"),
     [
         ("lm", {"grammar", "constrain", "search", "domains", "retrieve", "parser", "tune", "cli"}),
         ("grammar", {"lm", "constrain", "search", "domains", "retrieve", "prompt", "parser", "cli"}),
@@ -58,11 +59,11 @@ def at_import_time(node: ast.AST) -> Iterator[ast.AST]:
         ("tune", {"search", "grammar", "datasets", "cli"}),
     ],
 )
-def test_a_room_does_not_know_these(room: str, strangers: set[str]) -> None:
-    inside = [file for file in FILES if file.relative_to(ROOT).parts[0] == room]
+def test_a_package_does_not_import_these(package: str, others: set[str]) -> None:
+    inside = [file for file in FILES if file.relative_to(ROOT).parts[0] == package]
     assert inside
     known = {(module_name(file), name) for file in inside for name in imports(file)}
-    assert not {(who, whom) for who, whom in known if whom.split(".")[1] in strangers}
+    assert not {(importer, imported) for importer, imported in known if imported.split(".")[1] in others}
 
 
 def test_search_sees_models_and_constraints_only_as_protocols() -> None:
@@ -71,13 +72,13 @@ def test_search_sees_models_and_constraints_only_as_protocols() -> None:
     assert {n for n in seen if n.startswith("fewparse.constrain.")} <= {"fewparse.constrain.state"}
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     graph = {name: imports(file, only_at_import_time=True) - {name} for name, file in MODULES.items()}
     assert graph["fewparse.parser"]
-    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+    TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-def test_only_the_command_line_knows_the_command_line() -> None:
+def test_only_the_command_line_imports_the_command_line() -> None:
     outside = {name: imports(file) for name, file in MODULES.items() if not name.startswith("fewparse.cli")}
     assert not {name for name, known in outside.items() if any(k.startswith("fewparse.cli") for k in known)}
 
@@ -102,5 +103,5 @@ def test_the_public_names_are_these() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_is_short_and_says_what_it_is(name: str) -> None:
     source = MODULES[name].read_text(encoding="utf-8")
-    assert len(source.splitlines()) < LONGEST_MODULE
+    assert len(source.splitlines()) <= MAX_MODULE_LINES
     assert ast.get_docstring(ast.parse(source))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fewparse.domains.load import load_domain
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.lm.usage import Usage
-from fewparse.retrieve.folding import Folded, folding, word_kinds
+from fewparse.retrieve.folding import FoldedRetriever, folding, rules_of_words
 
 KINDS = {"elena": "name", "tom": "name", "monday": "day", "café": "place"}
 FOLD = folding(KINDS)
@@ -48,9 +48,9 @@ def test_without_kinds_only_numbers_are_folded_and_nothing_is_left_of_them(text:
 def test_the_kinds_are_the_words_of_a_rule_and_of_the_rules_inside_it() -> None:
     source = 'start: day | NAME\nday: "Today" | WEEKDAY | "x" | "in-2-days"\nWEEKDAY: "Monday"\nNAME: "Tom"\n'
     grammar = read_grammar(source, Path("grammar.lark"), "start")
-    assert word_kinds(grammar, ("day",)) == {"today": "day", "monday": "day"}
-    assert word_kinds(grammar, ("NAME", "WEEKDAY")) == {"tom": "name", "monday": "weekday"}
-    assert word_kinds(grammar, ()) == {}
+    assert rules_of_words(grammar, ("day",)) == {"today": "day", "monday": "day"}
+    assert rules_of_words(grammar, ("NAME", "WEEKDAY")) == {"tom": "name", "monday": "weekday"}
+    assert rules_of_words(grammar, ()) == {}
 
 
 def test_utterances_of_one_shape_are_one_for_the_calendar() -> None:
@@ -73,5 +73,5 @@ def test_a_folded_retriever_asks_the_inner_one_in_folded_words() -> None:
             return [2, 0, 1]
 
     usage = Usage()
-    assert Folded(Remembering(), FOLD).rank("with Tom at 3", usage) == [2, 0, 1]
+    assert FoldedRetriever(Remembering(), FOLD).rank("with Tom at 3", usage) == [2, 0, 1]
     assert asked == [("with name at number", usage)]

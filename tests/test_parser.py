@@ -14,10 +14,10 @@ from fewparse.constrain.state import Constraint, State
 from fewparse.constrain.trie import Trie
 from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow, IllFormedOutput, UnknownName, UsageError
+from fewparse.events import Event, RoundStarted
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.options import Options
 from fewparse.rerank import Alignment
-from fewparse.search.events import Event, RoundBegan
 from fewparse.vocabulary import Vocabulary
 
 GRAMMAR = """\
@@ -85,7 +85,7 @@ def test_a_parse_tells_all_that_is_known_of_it(parser: Parser, model: EmbeddedMo
     assert parse.examples_dropped == 0
     assert parse.prompt.text.endswith("; fan on\n")
     assert parse.trace == tuple(heard)
-    assert isinstance(parse.trace[0], RoundBegan)
+    assert isinstance(parse.trace[0], RoundStarted)
     assert parse.usage.requests > 0
     assert json.loads(json.dumps(parse.as_dict()))["output"] == parse.output
 
@@ -272,7 +272,7 @@ def test_no_more_candidates_than_asked_for_come_back(make_domain: MakeDomain, mo
     ],
 )
 def test_an_unknown_option_is_refused_at_once_with_a_suggestion(
-    make_domain: MakeDomain, model: EmbeddedModel, option: dict[str, object], complaint: str
+    make_domain: MakeDomain, model: EmbeddedModel, option: Any, complaint: str
 ) -> None:
     with pytest.raises(UnknownName) as caught:
         Parser.from_domain(make_domain(), model, **option)
@@ -281,7 +281,7 @@ def test_an_unknown_option_is_refused_at_once_with_a_suggestion(
 
 @pytest.mark.parametrize("option", [{"examples": -1}, {"n_best": 0}, {"width": 0}])
 def test_an_option_that_makes_no_sense_is_refused_at_once(
-    make_domain: MakeDomain, model: EmbeddedModel, option: dict[str, int]
+    make_domain: MakeDomain, model: EmbeddedModel, option: Any
 ) -> None:
     with pytest.raises(UsageError):
         Parser.from_domain(make_domain(), model, **option)

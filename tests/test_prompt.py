@@ -193,8 +193,8 @@ def test_neighbours_of_one_kind_are_joined_so_that_tokens_may_span_them() -> Non
     [
         ("preamble = ", "TOML"),
         ('preamble = ""\nexample = "{utterance}{output}"\n', "`query` is missing"),
-        ('preamble = ""\nexample = "{utterance}"\nquery = "{utterance}"', "does not mention {output}"),
-        ('preamble = ""\nexample = "{utterance}{output}"\nquery = "?"', "does not mention {utterance}"),
+        ('preamble = ""\nexample = "{utterance}"\nquery = "{utterance}"', "does not contain {output}"),
+        ('preamble = ""\nexample = "{utterance}{output}"\nquery = "?"', "does not contain {utterance}"),
         ('preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}: "', "ends in a space"),
         (
             'led = " "\npreamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}"',
@@ -202,16 +202,16 @@ def test_neighbours_of_one_kind_are_joined_so_that_tokens_may_span_them() -> Non
         ),
         (
             'preamble = 3\nexample = "{utterance}{output}"\nquery = "{utterance}"',
-            ":1: `preamble` is a string",
+            ":1: `preamble` must be a string",
         ),
         ('preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}"\nmarkup = "x"', "list of strings"),
         (
             'preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}"\ncontext = "Agent:"',
-            "`context` does not mention {context}",
+            "`context` does not contain {context}",
         ),
         (
             'preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}{output}"',
-            "`query` mentions {output}",
+            "`query` contains {output}",
         ),
     ],
 )

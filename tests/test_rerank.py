@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fewparse.domains.scaffold import make_domain
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.parser import Parser
-from fewparse.rerank import ITERATIONS, UNSEEN, Alignment
+from fewparse.rerank import ITERATIONS, SMOOTHING, Alignment
 
 PAIRS = [
     ("turn on the lamp", "(set lamp on)"),
@@ -45,7 +45,7 @@ def model_one(pairs: list[tuple[str, str]], utterance: str, output: str) -> floa
     logs = []
     for f in words(utterance):
         translated = sum(t.get((f, e), 0.0) for e in sources) / len(sources)
-        logs.append(math.log((1 - UNSEEN) * translated + UNSEEN / (len(spoken) + 1)))
+        logs.append(math.log((1 - SMOOTHING) * translated + SMOOTHING / (len(spoken) + 1)))
     return sum(logs) / max(1, len(logs))
 
 
@@ -104,9 +104,8 @@ def test_the_parser_keeps_the_model_s_order_at_weight_zero_and_sorts_by_the_sum_
     home: Path, model: EmbeddedModel
 ) -> None:
     utterance = "heating off in the hall"
-    chosen = {"decoder": "beam", "width": 4, "examples": 3}
-    plain = Parser.from_domain(home, model, **chosen, rerank=0).parse(utterance)
-    heavy_parser = Parser.from_domain(home, model, **chosen, rerank=50.0)
+    plain = Parser.from_domain(home, model, decoder="beam", width=4, examples=3, rerank=0).parse(utterance)
+    heavy_parser = Parser.from_domain(home, model, decoder="beam", width=4, examples=3, rerank=50.0)
     heavy = heavy_parser.parse(utterance)
     alignment = Alignment((e.utterance, e.program) for e in heavy_parser.domain.examples)
 

@@ -1,31 +1,32 @@
-"""The tree of errors. Each says what happened and, where there is one, what to do next.
+"""The tree of errors. Each has a message and, where possible, a hint on what to do next.
 
 FewparseError
- ├─ UsageError            an unknown name or an option that makes no sense
- │   └─ UnknownName       ... with the nearest known names
- ├─ SourceError           a mistake in a file that a user wrote: file, line, caret, what was expected
+ ├─ UsageError            an unknown name or an invalid option
+ │   └─ UnknownName       ... with the most similar known names
+ ├─ SourceError           a mistake in a user's file: path, line, caret, what was expected
  │   ├─ DataError         ... in the files of a dataset
  │   ├─ DomainError       ... in a domain folder
  │   ├─ GrammarError      ... in a grammar
  │   └─ ResultsError      ... in the records of an evaluation
- ├─ DataUnavailable       a dataset that is not there, cannot be fetched or cannot be kept
- ├─ CorruptData           a server that sends another file than the published one
- ├─ ExecutionError        a program that the domain's executor refuses
- ├─ ConstraintError       a constraint that cannot be compiled or carried on
- │   ├─ LimitExceeded     too large, too slow to compile, or too many parser states
- │   └─ DeadEnd           nothing may follow and nothing may end: a defect, never a silent end
- ├─ ModelError            a language model that cannot be loaded or asked
- │   ├─ ModelUnavailable  no weights and no way to fetch them
- │   ├─ CorruptModel      a file that is not the model that it should be
- │   ├─ RuntimeMismatch   a native library whose interface is not the one we declare
+ ├─ DataUnavailable       a dataset that is missing, or cannot be downloaded or stored
+ ├─ CorruptData           a downloaded file that is not the published one
+ ├─ ExecutionError        a program that the domain's executor cannot execute
+ ├─ ConstraintError       a constraint that cannot be compiled or advanced
+ │   ├─ LimitExceeded     a grammar that is too large, too slow to compile, or has too many parser states
+ │   └─ DeadEnd           a state that nothing may follow and that may not end: a defect
+ ├─ ModelError            a language model that cannot be loaded or queried
+ │   ├─ ModelUnavailable  no weights, and they cannot be downloaded
+ │   ├─ CorruptModel      a file that is not the expected model
+ │   ├─ RuntimeMismatch   a native library with another interface than the declared one
  │   ├─ ContextOverflow   a prompt longer than the model's context
- │   ├─ ServerError       a server that cannot be asked, or not any more
- │   │   ├─ ServerRefused     it says no: a wrong key, an unknown model, a request it does not take
- │   │   ├─ ServerUnavailable it did not answer well, however often it was asked
- │   │   └─ ServerUnfit       it answers, but not what search needs, or not what was asked
- │   └─ BudgetExceeded    as many tokens or as much money as allowed have been spent
- ├─ TuningError           a tuning that cannot begin, go on or keep its result
- └─ IllFormedOutput       a constrained search returned what its own grammar refuses: a defect
+ │   ├─ ServerError       a server that cannot be used
+ │   │   ├─ ServerRefused     it rejects requests: wrong key, unknown model, unsupported request
+ │   │   ├─ ServerUnavailable no valid response after all retries
+ │   │   └─ ServerUnfit       its responses lack what search needs, or do not match the request
+ │   └─ BudgetExceeded    the limit of tokens or cost is reached
+ ├─ TuningError           a tuning run that cannot start, continue or write its result
+ ├─ ParseCancelled        a parse that was cancelled from another thread
+ └─ IllFormedOutput       a constrained search returned an ill-formed output: a defect
 """
 
 import difflib
@@ -36,7 +37,9 @@ __all__ = [
     "BudgetExceeded",
     "ConstraintError",
     "ContextOverflow",
+    "CorruptData",
     "CorruptModel",
+    "DataError",
     "DataUnavailable",
     "DeadEnd",
     "DomainError",
@@ -47,6 +50,7 @@ __all__ = [
     "LimitExceeded",
     "ModelError",
     "ModelUnavailable",
+    "ParseCancelled",
     "ResultsError",
     "RuntimeMismatch",
     "ServerError",
@@ -60,11 +64,11 @@ __all__ = [
 ]
 
 
-MOST_LISTED = 12
+MAX_LISTED = 12
 
 
 class FewparseError(Exception):
-    """Anything that fewparse refuses to do; `hint` is the next step for the user."""
+    """Base class of all errors; `hint` is the next step for the user."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -76,11 +80,11 @@ class FewparseError(Exception):
 
 
 class UsageError(FewparseError):
-    """An option or argument that makes no sense."""
+    """An invalid option or argument."""
 
 
 class UnknownName(UsageError):
-    """A name that is not among the known ones; the nearest are suggested."""
+    """An unknown name; the most similar known names are suggested."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str | None = None) -> None:
         known = list(known)
@@ -90,7 +94,7 @@ class UnknownName(UsageError):
 
 
 class SourceError(FewparseError):
-    """A mistake in a file that a user wrote, shown with its place and, where known, a caret."""
+    """A mistake in a user's file, shown with its place and, where known, a caret."""
 
     def __init__(
         self,
@@ -115,13 +119,13 @@ class SourceError(FewparseError):
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names for a message, as many as are worth reading."""
-    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return ", ".join(names[:MOST_LISTED]) + more
+    """Join names for a message; long lists are shortened."""
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + more
 
 
 def caret(text: str, at: int) -> str:
-    """A line of text, as much as is worth showing, with a mark below one of its characters."""
+    """Return a line of text, shortened if long, with a caret below one of its characters."""
     start = max(0, at - 59)
     shown = text[start : at + 41].replace("\n", " ")
     return f"    {shown}\n    {' ' * (at - start)}^"
@@ -136,15 +140,15 @@ class DomainError(SourceError):
 
 
 class DataUnavailable(FewparseError):
-    """A dataset that is not there, cannot be fetched or cannot be kept."""
+    """A dataset that is missing, or cannot be downloaded or stored."""
 
 
 class CorruptData(FewparseError):
-    """A server that sends another file than the published one."""
+    """A downloaded file that is not the published one."""
 
 
 class ExecutionError(FewparseError):
-    """A program that the domain's executor refuses."""
+    """A program that the domain's executor cannot execute."""
 
 
 class GrammarError(SourceError):
@@ -152,39 +156,39 @@ class GrammarError(SourceError):
 
 
 class ResultsError(SourceError):
-    """A file of results that an evaluation cannot carry on."""
+    """A results file that an evaluation cannot continue."""
 
 
 class ConstraintError(FewparseError):
-    """A constraint that cannot be compiled or carried on."""
+    """A constraint that cannot be compiled or advanced."""
 
 
 class LimitExceeded(ConstraintError):
-    """A grammar or parser state beyond the limits set for it."""
+    """A grammar or parser state beyond its limits."""
 
 
 class DeadEnd(ConstraintError):
-    """Nothing may follow and nothing may end."""
+    """A state that nothing may follow and that may not end."""
 
 
 class ModelError(FewparseError):
-    """A language model that cannot be loaded or asked."""
+    """A language model that cannot be loaded or queried."""
 
 
 class ModelUnavailable(ModelError):
-    """No weights, and no way to fetch them."""
+    """No weights, and they cannot be downloaded."""
 
 
 class CorruptModel(ModelError):
-    """A file that is not the model it should be."""
+    """A file that is not the expected model."""
 
 
 class RuntimeMismatch(ModelError):
-    """A native library whose interface is not the one declared here."""
+    """A native library with another interface than the declared one."""
 
 
 class ContextOverflow(ModelError):
-    """A prompt longer than the model's context; names both lengths."""
+    """A prompt longer than the model's context; the message has both lengths."""
 
     def __init__(self, needed: int, available: int) -> None:
         super().__init__(
@@ -195,28 +199,35 @@ class ContextOverflow(ModelError):
 
 
 class ServerError(ModelError):
-    """A server that cannot be asked, or not any more."""
+    """A server that cannot be used."""
 
 
 class ServerRefused(ServerError):
-    """A server that says no: asking again would not help."""
+    """A server that rejects a request: a retry would not help."""
 
 
 class ServerUnavailable(ServerError):
-    """A server that did not answer well, however often it was asked."""
+    """A server without a valid response after all retries."""
 
 
 class ServerUnfit(ServerError):
-    """A server that answers, but not what search needs, or not what was asked."""
+    """A server whose responses lack what search needs, or do not match the request."""
 
 
 class BudgetExceeded(ModelError):
-    """As many tokens or as much money as allowed have been spent; nothing more is asked."""
+    """The limit of tokens or cost is reached; no further request is sent."""
 
 
 class TuningError(FewparseError):
-    """A tuning that cannot begin, go on or keep its result."""
+    """A tuning run that cannot start, continue or write its result."""
+
+
+class ParseCancelled(FewparseError):
+    """A parse that was cancelled from another thread."""
+
+    def __init__(self) -> None:
+        super().__init__("the parse was cancelled")
 
 
 class IllFormedOutput(FewparseError):
-    """A constrained search returned what its own grammar refuses."""
+    """A constrained search returned an ill-formed output."""

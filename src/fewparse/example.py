@@ -1,13 +1,13 @@
-"""The plain values that pass through fewparse."""
+"""The plain values: examples, candidates and parses."""
 
 import json
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from fewparse.errors import UsageError
+from fewparse.events import Event
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
-from fewparse.search.events import Event
 
 Target = Literal["program", "canonical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
@@ -15,7 +15,7 @@ TARGETS: tuple[Target, ...] = get_args(Target)
 
 @dataclass(frozen=True)
 class Example:
-    """An utterance with its program and, where the domain has them, its canonical utterance and context."""
+    """An utterance with its program and, optionally, its canonical utterance and the dialogue context."""
 
     utterance: str
     program: str
@@ -24,19 +24,19 @@ class Example:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What makes two examples the same, whether or not their canonical utterance has been made."""
+        """Identifies an example, whether or not its canonical utterance is known."""
         return self.utterance, self.program, self.context
 
     def output(self, target: Target) -> str:
-        """What a model should say for this utterance."""
+        """Return the output that a model should produce for a target."""
         return self.program if target == "program" else self.canonical or ""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An output with the score that ranks it, and the program it stands for.
+    """An output, its score and its program.
 
-    The score is the model's own, normalised by length, plus the weighted alignment where the domain reranks.
+    `model_score` is the length-normalised log-probability; `score` adds the weighted reranking score.
     """
 
     text: str
@@ -47,10 +47,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Parse:
-    """All that is known of one parse.
+    """The result of one parse.
 
-    `output` is None where the search reached its length limit before anything was finished; `failure` says so.
-    `answer` is the program's denotation where the domain can execute, `answer_error` why it could not be had.
+    `output` is None where nothing was finished within the length limit; `failure` then gives the reason.
+    `answer` is the program's denotation where the domain can execute, `answer_error` why execution failed.
     """
 
     utterance: str
@@ -69,7 +69,7 @@ class Parse:
     model: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The parse as one JSON object."""
+        """Return the parse as a JSON object."""
         return {
             "utterance": self.utterance,
             "target": self.target,
@@ -90,17 +90,17 @@ class Parse:
 
 
 def answer_text(answer: Any) -> str:
-    """A denotation on one line: a string as it is, everything else as JSON."""
+    """Return a denotation on one line: a string unchanged, everything else as JSON."""
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, sort_keys=True)
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a string can be written as UTF-8; half of a surrogate pair cannot."""
+    """Return whether a string can be encoded as UTF-8; lone surrogates cannot."""
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def check_utterance(utterance: str) -> None:
-    """Refuse what cannot be parsed, before anything is spent on it."""
+    """Raise a `UsageError` for an utterance that cannot be parsed."""
     if not utterance.strip():
         raise UsageError("the utterance is empty")
     if not is_unicode(utterance):

@@ -1,24 +1,80 @@
-"""What a caller may choose of a parse; whatever is left out, the domain decides."""
+"""The options of a parser: what a caller sets; the domain's settings decide the rest."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from fewparse.domains.domain import Domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.load import EMBEDDED
-from fewparse.retrieve.arrange import ORDERS, Order
+from fewparse.retrieve.order import ORDERS, Order
 from fewparse.retrieve.retriever import RETRIEVERS
-from fewparse.search.settings import Decoder, Settings
+from fewparse.search.decoder import DECODERS
+from fewparse.search.settings import SearchSettings
 
 NO_ADAPTER = "none"
 
 
+class SearchOptions(TypedDict, total=False):
+    """Options of the search; None or absent: as the domain sets it."""
+
+    decoder: str | None
+    width: int | None
+    temperature: float | None
+    max_tokens: int | None
+    rounds: int | None
+    seed: int | None
+    alternatives: int | None
+    free_back_off: bool | None
+    free_branching: bool | None
+    forced_spans: bool | None
+    margin: float | None
+
+
+class CommonOptions(SearchOptions, total=False):
+    """Options of the prompt, the constraint, reranking and the adapter."""
+
+    target: Target | None
+    prompt: str | None
+    examples: int | None
+    order: Order | None
+    fold: bool | None
+    constrained: bool | None
+    server_grammar: bool | None
+    rerank: float | None
+    vote: bool | None
+    n_best: int | None
+    adapter: str | Path | None
+
+
+class ParserOptions(CommonOptions, total=False):
+    """All options of a parser; None or absent: as the domain sets it."""
+
+    retriever: str | None
+
+
+class FromDomainOptions(CommonOptions, total=False):
+    """Options of `Parser.from_domain` beyond those in its signature: also those of loading a domain."""
+
+    data: Path | None
+    pool: int | None
+    grammar: Path | None
+    copy: bool | None
+
+
+class AllOptions(FromDomainOptions, total=False):
+    """The options of loading a domain and of a parser."""
+
+    retriever: str | None
+    constraint: str | None
+
+
 @dataclass(frozen=True)
 class Options:
-    """The settled choices of a parser."""
+    """The resolved options of a parser."""
 
     target: Target
     prompt: str
@@ -31,36 +87,36 @@ class Options:
     rerank: float
     vote: bool
     n_best: int
-    search: Settings
+    search: SearchSettings
     adapter: Adapter | None
 
     @staticmethod
-    def resolve(domain: Domain, model: str = "", **chosen: Any) -> "Options":
-        """The domain's own settings, overridden by what was chosen (None = not chosen).
+    def resolve(domain: Domain, model: str = "", **given: Unpack[ParserOptions]) -> "Options":
+        """Return the domain's settings, overridden by the options given.
 
-        `model` is the name of the model that will be asked: the domain's adapter is for the embedded one.
+        `model` is the name of the model: the domain's adapter is used with the embedded model only.
         """
         table = domain.table
-        given = {name: value for name, value in chosen.items() if value is not None}
-        target = given.get("target", table.target)
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        target = options.get("target", table.target)
         if target not in TARGETS:
             raise UnknownName("target", target, TARGETS)
-        adapter = choose_adapter(domain, target, model, given.pop("adapter", None))
-        tuned = adapter.provenance if adapter else None
-        own = table.search_for(adapted=tuned is not None)
+        adapter = find_adapter(domain, target, model, options.pop("adapter", None))
+        provenance = adapter.provenance if adapter else None
+        own = table.search_for(adapted=provenance is not None)
         search: dict[str, Any] = {
             "decoder": own.decoder,
             "width": own.width,
             "temperature": own.temperature,
             "max_tokens": own.max_tokens[target],
-            # A sample that nothing can cut is whole: branches of it would only be more samples, at a high price.
-            "free_branching": given.get("constrained", True) and not given.get("server_grammar"),
+            # A sample that cannot be cut is complete: branches of it would only be more samples, at a high cost.
+            "free_branching": options.get("constrained", True) and not options.get("server_grammar"),
         }
-        search |= {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
+        search |= {name: options.pop(name) for name in SEARCH_OPTIONS if name in options}
         rest: dict[str, Any] = {
             "target": target,
-            "prompt": tuned.prompt if tuned else table.prompt[target],
-            "examples": 0 if tuned else table.retrieve.examples,
+            "prompt": provenance.prompt if provenance else table.prompt[target],
+            "examples": 0 if provenance else table.retrieve.examples,
             "order": table.retrieve.order,
             "retriever": table.retrieve.retriever,
             "fold": True,
@@ -70,53 +126,75 @@ class Options:
             "vote": own.vote,
             "n_best": search["width"],
         }
-        for name in given:
+        for name in options:
             if name not in rest:
                 raise UnknownName("option", name, [*rest, *SEARCH_OPTIONS])
-        options = Options(**(rest | given), search=Settings(**search), adapter=adapter)
-        options.check()
-        if options.vote and table.executor is None:
-            raise UsageError("a vote needs an executor, and the domain has none", "Leave --vote out.")
-        return options
+        resolved = Options(**(rest | options), search=SearchSettings(**search), adapter=adapter)
+        resolved.check()
+        if resolved.vote and table.executor is None:
+            raise UsageError("a vote needs an executor, and the domain has none", "Omit --vote.")
+        return resolved
 
     def describe(self) -> str:
-        """The way to decode, in a few words."""
-        width = {"beam": f" {self.search.width}", "speculative": f" W={self.search.width}", "greedy": ""}
-        return f"{self.search.decoder}{width[self.search.decoder]}{'' if self.constrained else ', unconstrained'}"
+        """Return the decoder, its width and whether it is constrained, in a few words."""
+        label = DECODERS[self.search.decoder].label.format(width=self.search.width)
+        return f"{self.search.decoder}{label}{'' if self.constrained else ', unconstrained'}"
 
     def check(self) -> None:
-        """Refuse what makes no sense before anything is loaded."""
+        """Raise a `UsageError` for invalid options, before anything is loaded."""
         if self.order not in ORDERS:
             raise UnknownName("order", self.order, ORDERS)
-        if self.retriever not in RETRIEVERS:
-            raise UnknownName("retriever", self.retriever, RETRIEVERS)
-        if self.server_grammar and not (self.constrained and self.search.decoder == "speculative"):
+        RETRIEVERS.check(self.retriever)
+        if self.server_grammar and not (self.constrained and DECODERS[self.search.decoder].samples):
             raise UsageError(
-                "a server keeps samples to a grammar: that is for the speculative decoder, constrained",
-                "Add --decoder speculative, or leave --server-grammar out.",
+                "a server can constrain samples only: the decoder must be speculative, and constrained",
+                "Add --decoder speculative, or omit --server-grammar.",
             )
         if self.examples < 0 or self.n_best < 1:
-            raise UsageError("the number of examples is at least 0, and that of candidates at least 1")
+            raise UsageError("the number of examples must be at least 0, and n_best at least 1")
 
 
-def choose_adapter(domain: Domain, target: Target, model: str, asked: str | Path | None) -> Adapter | None:
-    """The adapter that was asked for, or the domain's own where the embedded model speaks its language."""
-    if asked == NO_ADAPTER:
-        return None
-    if asked is not None:
-        named = read_adapter(Path(asked).expanduser())
-        if named.provenance is not None and named.provenance.target != target:
+SEARCH_OPTIONS = tuple(SearchOptions.__annotations__)
+DOMAIN_OPTIONS = ("data", "pool", "constraint", "grammar", "copy")
+
+
+def prepare(
+    domain: str | Path | Domain, model: str = EMBEDDED, **given: Unpack[AllOptions]
+) -> tuple[Domain, Options]:
+    """Load a domain, resolve the options, make the examples for the target, and check everything.
+
+    This is done once, before a model is loaded. `model` is the name of the model.
+    """
+    options: dict[str, Any] = dict(given)
+    overrides = {name: options.pop(name) for name in DOMAIN_OPTIONS if options.get(name) is not None}
+    for name in DOMAIN_OPTIONS:
+        options.pop(name, None)
+    if isinstance(domain, Domain):
+        if overrides:
             raise UsageError(
-                f"{asked} was tuned for the target {named.provenance.target}, and {target} is asked for",
-                f"Name the other target, --target {named.provenance.target}, or another adapter.",
+                f"the domain is loaded already: `{next(iter(overrides))}` comes too late",
+                "Give it to `load_domain`, or give the domain by its name.",
             )
-        return named
+    else:
+        domain = load_domain(domain, **overrides)
+    resolved = Options.resolve(domain, model, **options)
+    domain.check(resolved.target, resolved.prompt)
+    return domain.for_target(resolved.target), resolved
+
+
+def find_adapter(domain: Domain, target: Target, model: str, requested: str | Path | None) -> Adapter | None:
+    """Return the requested adapter, or the domain's own where the embedded model is used with its own grammar."""
+    if requested == NO_ADAPTER:
+        return None
+    if requested is not None:
+        adapter = read_adapter(Path(requested).expanduser())
+        if adapter.provenance is not None and adapter.provenance.target != target:
+            raise UsageError(
+                f"{requested} was tuned for the target {adapter.provenance.target}, not for {target}",
+                f"Use that target, --target {adapter.provenance.target}, or another adapter.",
+            )
+        return adapter
     path = domain.adapter_path(target)
     if model.partition(":")[0] != EMBEDDED or not domain.own_grammar or not path.exists():
         return None
     return read_adapter(path)
-
-
-SEARCH_OPTIONS: tuple[Decoder | str, ...] = tuple(
-    f.name for f in fields(Settings) if f.name not in ("stop", "grammar")
-)

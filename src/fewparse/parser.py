@@ -1,73 +1,129 @@
-"""Parser: the whole way of an utterance, on one screen."""
+"""Parser: from an utterance to a program. `Parser.parse` shows all steps in order."""
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from fewparse.constrain.lead import LeadConstraint
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
-from fewparse.domains.load import load_domain
-from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, UsageError
+from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, ParseCancelled, UsageError
+from fewparse.events import Event, Listener, ignore
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.load import EMBEDDED, adapted, open_model
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
-from fewparse.options import Options
+from fewparse.lm.weights import Progress
+from fewparse.options import FromDomainOptions, Options, prepare
 from fewparse.prompt import Pair, Prompt
-from fewparse.rerank import Alignment, vote
-from fewparse.retrieve.arrange import arrange, fit
-from fewparse.retrieve.retriever import Retriever, open_retriever
+from fewparse.rerank import Alignment, Reranker, vote
+from fewparse.retrieve.order import fit, ordered
+from fewparse.retrieve.retriever import Pool, Retriever, open_retriever
 from fewparse.search.decode import decode
-from fewparse.search.events import Event, Listener, ignore
 from fewparse.search.hypothesis import Hypothesis
-from fewparse.search.settings import Settings
+from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
+
+if TYPE_CHECKING:
+    from fewparse.lm.http.load import RemoteSettings
+
+CANCEL_CHECK_SECONDS = 0.1
 
 
 class Parser:
-    """Turns utterances of a domain into well-formed programs with a language model."""
+    """Parses utterances of a domain into well-formed programs with a language model.
 
-    def __init__(self, domain: Domain, model: LanguageModel, options: Options) -> None:
-        self.domain = domain.for_target(options.target)
+    `retriever` ranks the utterances of `domain.examples`; `constraint` is on outputs, compiled for the model's
+    vocabulary; `reranker` scores candidates. Each replaces what the domain would use.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        model: LanguageModel,
+        options: Options,
+        *,
+        retriever: Retriever | None = None,
+        constraint: Constraint | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.domain = domain
         self.model = adapted(model, options.adapter)
         self.options = options
-        self._template = domain.template(options.prompt)
-        self._settings = replace(options.search, stop=self._template.stop.encode())
+        self.template = domain.template(options.prompt)
+        self._settings = replace(options.search, stop=self.template.stop.encode())
         if options.server_grammar and not self.model.supports_grammar:
-            raise UsageError(f"{model.name} takes no grammar", "Leave --server-grammar out.")
-        self._turns = threading.Semaphore(self.model.max_concurrency)
+            raise UsageError(f"{model.name} does not support grammars", "Omit --server-grammar.")
+        self._slots = threading.Semaphore(self.model.max_concurrency)
+        self._given_retriever = retriever
+        self._given_constraint = None if constraint is None else LeadConstraint(constraint, self.template.lead)
+        self._given_reranker = reranker
 
     @classmethod
     def from_domain(
-        cls, domain: str | Path | Domain, model: str | LanguageModel = EMBEDDED, **options: Any
+        cls,
+        domain: str | Path | Domain,
+        model: str | LanguageModel = EMBEDDED,
+        *,
+        retriever: str | Retriever | None = None,
+        constraint: str | Constraint | None = None,
+        reranker: Reranker | None = None,
+        remote: "RemoteSettings | None" = None,
+        progress: Progress | None = None,
+        **options: Unpack[FromDomainOptions],
     ) -> "Parser":
-        """A parser for a bundled domain's name or a domain folder; options as in `Options`."""
-        domain = domain if isinstance(domain, Domain) else load_domain(domain)
-        settled = Options.resolve(domain, model if isinstance(model, str) else model.name, **options)
-        domain.check(settled.target, settled.prompt)
-        return cls(domain, open_model(model) if isinstance(model, str) else model, settled)
+        """Create a parser for a domain (by name, folder or object) and a model (by name or object).
+
+        `remote` are the settings of a model behind a server; `progress` is called while weights are downloaded.
+        """
+        prepared, resolved = prepare(
+            domain,
+            model if isinstance(model, str) else model.name,
+            retriever=retriever if isinstance(retriever, str) else None,
+            constraint=constraint if isinstance(constraint, str) else None,
+            **options,
+        )
+        return cls(
+            prepared,
+            open_model(model, progress, remote) if isinstance(model, str) else model,
+            resolved,
+            retriever=None if isinstance(retriever, str) else retriever,
+            constraint=None if isinstance(constraint, str) else constraint,
+            reranker=reranker,
+        )
 
     def parse(
-        self, utterance: str, context: str = "", emit: Listener = ignore, without: Sequence[Example] = ()
+        self,
+        utterance: str,
+        context: str = "",
+        emit: Listener = ignore,
+        without: Sequence[Example] = (),
+        cancel: threading.Event | None = None,
     ) -> Parse:
-        """Retrieve, prompt, search, translate, execute. `without` are examples that must not help."""
+        """Retrieve, prompt, search, rerank, translate, execute.
+
+        `emit` receives the events of the search. Examples in `without` are not used. Once `cancel` is set, in any
+        thread, `ParseCancelled` is raised before the next call of the model.
+        """
         check_utterance(utterance)
         usage, trace = Usage(), list[Event]()
-        with self._turns:
+        with self._slot(cancel):
             examples, prompt = self.prompt(utterance, context, without, usage)
             constraint = self._constraint(utterance)
             settings = self._settings_for(utterance)
-            found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit))
+            found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit), cancel)
         candidates = self._candidates(utterance, found, constraint, without)[: self.options.n_best]
         best = candidates[0] if candidates else None
-        hidden = {example.key for example in without}
-        available = sum(example.key not in hidden for example in self.domain.examples)
+        excluded = {example.key for example in without}
+        available = sum(example.key not in excluded for example in self.domain.examples)
         answer, answer_error = self._answer(best.program if best else None)
         return Parse(
             utterance=utterance,
@@ -87,37 +143,63 @@ class Parser:
         )
 
     def parse_many(self, utterances: Iterable[str]) -> Iterator[Parse]:
-        """Parses in the order of the utterances, as many at once as the model serves to advantage."""
+        """Yield parses in order, as many at a time as the model serves; utterances are read as they are needed."""
         if self.model.max_concurrency == 1:
             yield from map(self.parse, utterances)
             return
+        running: deque[Future[Parse]] = deque()
         with ThreadPoolExecutor(self.model.max_concurrency) as pool:
-            yield from pool.map(self.parse, utterances)
+            try:
+                for utterance in utterances:
+                    running.append(pool.submit(self.parse, utterance))
+                    if len(running) == self.model.max_concurrency:
+                        yield running.popleft().result()
+                while running:
+                    yield running.popleft().result()
+            finally:
+                for future in running:
+                    future.cancel()
 
     async def aparse(self, utterance: str, context: str = "") -> Parse:
-        """`parse`, in a thread of its own."""
-        return await asyncio.to_thread(self.parse, utterance, context)
+        """Run `parse` in a thread; cancelling the task cancels the parse."""
+        cancel = threading.Event()
+        try:
+            return await asyncio.to_thread(self.parse, utterance, context, cancel=cancel)
+        finally:
+            cancel.set()
 
     async def aparse_many(self, utterances: Iterable[str]) -> AsyncIterator[Parse]:
-        """`parse_many`, for `async for`."""
-        for parse in await asyncio.gather(*map(self.aparse, utterances)):
-            yield parse
+        """Yield parses in order, each as soon as it and those before it are finished.
+
+        At most as many parses run at a time as the model serves. Closing the iterator cancels those that run.
+        """
+        running: deque[asyncio.Task[Parse]] = deque()
+        try:
+            for utterance in utterances:
+                running.append(asyncio.create_task(self.aparse(utterance)))
+                if len(running) == self.model.max_concurrency:
+                    yield await running.popleft()
+            while running:
+                yield await running.popleft()
+        finally:
+            for task in running:
+                task.cancel()
 
     def prompt(
         self, utterance: str, context: str = "", without: Sequence[Example] = (), usage: Usage | None = None
     ) -> tuple[tuple[Example, ...], Prompt]:
-        """The examples that fit, best first, and the prompt they make."""
+        """Return the examples that fit into the context, best first, and the prompt with them."""
         pool = self.domain.examples
         wanted = self.options.examples
         ranked = self._retriever.rank(utterance, usage or Usage()) if wanted else []
-        hidden = {example.key for example in without}
-        best_first = [pool[i] for i in ranked if pool[i].key not in hidden][:wanted]
+        excluded = {example.key for example in without}
+        best_first = [pool[i] for i in ranked if pool[i].key not in excluded][:wanted]
         room = self.model.context_length - self._settings.max_tokens
 
         def render(examples: Sequence[Example]) -> Prompt:
-            ordered = arrange(examples, self.options.order, self._settings.seed)
-            pairs = [Pair(e.utterance, e.output(self.options.target), e.context) for e in ordered]
-            return self._template.render(pairs, utterance, context)
+            in_order = ordered(examples, self.options.order, self._settings.seed)
+            pairs = [Pair(e.utterance, e.output(self.options.target), e.context) for e in in_order]
+            return self.template.render(pairs, utterance, context)
 
         used = fit(best_first, lambda examples: self.model.prompt_length(render(examples)) <= room)
         prompt = render(used)
@@ -125,44 +207,58 @@ class Parser:
             raise ContextOverflow(length + self._settings.max_tokens, self.model.context_length)
         return tuple(used), prompt
 
+    @contextmanager
+    def _slot(self, cancel: threading.Event | None) -> Iterator[None]:
+        """Wait until the model can serve another parse."""
+        while not self._slots.acquire(timeout=None if cancel is None else CANCEL_CHECK_SECONDS):
+            if cancel is not None and cancel.is_set():
+                raise ParseCancelled
+        try:
+            yield
+        finally:
+            self._slots.release()
+
     @cached_property
     def _retriever(self) -> Retriever:
-        utterances = [example.utterance for example in self.domain.examples]
-        fold = self.domain.fold if self.options.fold else None
-        return open_retriever(self.options.retriever, utterances, self.model, self._settings.seed, fold)
+        if self._given_retriever is not None:
+            return self._given_retriever
+        pool = Pool([example.utterance for example in self.domain.examples], self.model, self._settings.seed)
+        return open_retriever(self.options.retriever, pool, self.domain.fold if self.options.fold else None)
 
-    def _settings_for(self, utterance: str) -> Settings:
-        """How to search; a server that keeps samples to a grammar is given the one for this utterance."""
+    def _settings_for(self, utterance: str) -> SearchSettings:
+        """Return the search settings; with `server_grammar`, including the grammar for this utterance."""
         if not self.options.server_grammar:
             return self._settings
-        grammar = self.domain.server_grammar(self.options.target, self._template.lead, utterance)
+        grammar = self.domain.server_grammar(self.options.target, utterance, self.template)
         return replace(self._settings, grammar=grammar)
 
     def _constraint(self, utterance: str) -> Constraint:
-        if self.options.constrained and self.domain.constraint_depends_on_utterance:
-            return self._compile(utterance)
+        if self._given_constraint is not None:
+            return self._given_constraint
+        if self.options.constrained and self.domain.constraint_kind.depends_on_utterance:
+            return self._build_constraint(utterance)
         return self._shared_constraint
 
     @cached_property
     def _shared_constraint(self) -> Constraint:
-        return self._compile("")
+        return self._build_constraint("")
 
-    def _compile(self, utterance: str) -> Constraint:
+    def _build_constraint(self, utterance: str) -> Constraint:
         vocabulary = self.model.vocabulary or BYTES
         if not self.options.constrained:
-            return Unconstrained(vocabulary, self._template.lead.encode())
-        return self.domain.constraint(vocabulary, self.options.target, self._template.lead, utterance)
+            return Unconstrained(vocabulary, self.template.lead.encode())
+        return self.domain.constraint(vocabulary, self.options.target, utterance, self.template)
 
     def _candidates(
         self, utterance: str, found: Sequence[Hypothesis], constraint: Constraint, without: Sequence[Example]
     ) -> tuple[Candidate, ...]:
-        """The outputs, best first, checked once more: nothing ill-formed leaves here."""
+        """Return the outputs, best first; each is checked against the constraint once more."""
         candidates = []
-        bonus = self._explanation(utterance, without)
+        bonus = self._rerank_bonus(utterance, without)
         for hypothesis in found:
             if not constraint.accepts(hypothesis.text):
-                raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint refuses")
-            text = hypothesis.text.decode(errors="replace").removeprefix(self._template.lead)
+                raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint rejects")
+            text = hypothesis.text.decode(errors="replace").removeprefix(self.template.lead)
             score = hypothesis.score + bonus(text)
             program = self.domain.program_of(text, self.options.target)
             candidates.append(Candidate(text, score, program, hypothesis.score))
@@ -170,21 +266,25 @@ class Parser:
             return vote(candidates, self.domain.execute)
         return tuple(sorted(candidates, key=lambda c: -c.score))
 
-    def _explanation(self, utterance: str, without: Sequence[Example]) -> Callable[[str], float]:
-        """What an output gains by how well it explains the utterance."""
-        if not (weight := self.options.rerank):
+    def _rerank_bonus(self, utterance: str, without: Sequence[Example]) -> Callable[[str], float]:
+        """Return the weighted reranking score of an output as a function."""
+        weight = self.options.rerank
+        if self._given_reranker is not None:
+            reranker, weight = self._given_reranker, weight or 1.0
+        elif weight:
+            reranker = self._estimate_alignment(without) if without else self._alignment
+        else:
             return lambda output: 0.0
-        alignment = self._aligned(without) if without else self._alignment
-        return lambda output: weight * alignment.score(utterance, output)
+        return lambda output: weight * reranker.score(utterance, output)
 
     @cached_property
-    def _alignment(self) -> Alignment:
-        return self._aligned(())
+    def _alignment(self) -> Reranker:
+        return self._estimate_alignment(())
 
-    def _aligned(self, without: Sequence[Example]) -> Alignment:
-        hidden = {example.key for example in without}
-        taught = (example for example in self.domain.examples if example.key not in hidden)
-        return Alignment((example.utterance, example.output(self.options.target)) for example in taught)
+    def _estimate_alignment(self, without: Sequence[Example]) -> Reranker:
+        excluded = {example.key for example in without}
+        used = (example for example in self.domain.examples if example.key not in excluded)
+        return Alignment((example.utterance, example.output(self.options.target)) for example in used)
 
     def _answer(self, program: str | None) -> tuple[Any, str | None]:
         if program is None or self.domain.executor is None:
@@ -196,7 +296,7 @@ class Parser:
 
 
 def tee(*listeners: Callable[[Event], None]) -> Listener:
-    """One listener that tells several."""
+    """Return a listener that passes events to several listeners."""
 
     def emit(event: Event) -> None:
         for listener in listeners:

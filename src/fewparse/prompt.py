@@ -1,4 +1,4 @@
-"""Write the prompt: templates are data, the utterance and the examples fill them in."""
+"""Prompt templates: data files that are filled with examples and the utterance."""
 
 import re
 from collections.abc import Sequence
@@ -12,19 +12,24 @@ from fewparse.errors import DomainError, UnknownName
 from fewparse.files import parse_toml
 
 FIELDS = re.compile(r"\{(utterance|output|context)\}")
-MENTIONED = {"preamble": (), "example": ("utterance", "output"), "query": ("utterance",), "context": ("context",)}
-"""What the texts of a template must mention."""
+PLACEHOLDERS = {
+    "preamble": (),
+    "example": ("utterance", "output"),
+    "query": ("utterance",),
+    "context": ("context",),
+}
+"""The placeholders that each text of a template must contain."""
 
 
 class Part(NamedTuple):
-    """A piece of a prompt; only the template's own text may be markup (chat markers), never a user's."""
+    """A piece of a prompt; only text of the template may be markup (chat markers), never a user's text."""
 
     text: str
     markup: bool
 
 
 class Message(NamedTuple):
-    """A turn of a conversation."""
+    """A message of a chat."""
 
     role: str
     content: str
@@ -32,10 +37,10 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a language model is asked to continue.
+    """The text that a language model continues.
 
-    `messages` is the same as a conversation, for models that only converse; they answer without the `lead` with
-    which outputs begin.
+    `messages` is the same prompt as a chat, for models with a chat interface only; their responses come without
+    the `lead` with which outputs start.
     """
 
     parts: tuple[Part, ...]
@@ -44,12 +49,12 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The whole prompt, markup shown as it is written."""
+        """The whole prompt as text, markup included."""
         return "".join(part.text for part in self.parts)
 
 
 class Pair(NamedTuple):
-    """An example as it stands in a prompt."""
+    """An example of a prompt."""
 
     utterance: str
     output: str
@@ -60,10 +65,10 @@ class Pair(NamedTuple):
 class Template:
     """The layout of a prompt.
 
-    `lead` is what the layout puts between the prompt's end and the output (a space, mostly): a prompt never
-    ends in a space, so the output begins with it. `stop` ends an output. `context` is how {context} reads in an
-    example or a query; where nothing was said before, that is nothing. `instruction` is what a model that only
-    converses is told first; left out, it is the preamble.
+    `lead` stands between the end of the prompt and the output (usually a space): a prompt never ends in a space,
+    so the output starts with it. `stop` ends an output. `context` is the text that replaces {context} in an
+    example or a query; empty where there is no context. `instruction` is the system message for chat models, by
+    default the preamble.
     """
 
     name: str
@@ -78,39 +83,39 @@ class Template:
 
     @property
     def has_context(self) -> bool:
-        """Whether a query has a place for what was said before it."""
+        """Whether the query contains {context}."""
         return "{context}" in self.query
 
     def render(self, examples: Sequence[Pair], utterance: str, context: str = "") -> Prompt:
-        """The prompt for an utterance behind these examples."""
+        """Return the prompt for an utterance after these examples."""
         parts = self._split_markup(self.preamble)
         for example in examples:
             fields = {"utterance": example.utterance, "output": self.lead + example.output}
             parts += self._fill(self.example, fields, example.context)
         parts += self._fill(self.query, {"utterance": utterance}, context)
-        return Prompt(merge(parts), self._conversation(examples, utterance, context), self.lead)
+        return Prompt(merge(parts), self._messages(examples, utterance, context), self.lead)
 
-    def _conversation(self, examples: Sequence[Pair], utterance: str, context: str) -> tuple[Message, ...]:
-        """The examples as turns: what is said, and what should be answered."""
+    def _messages(self, examples: Sequence[Pair], utterance: str, context: str) -> tuple[Message, ...]:
+        """Return the prompt as chat messages: examples are pairs of user and assistant messages."""
         instruction = self.instruction or ("" if self.markup else self.preamble.strip())
-        turns = [Message("system", instruction)] if instruction else []
+        messages = [Message("system", instruction)] if instruction else []
         for example in examples:
-            turns += [
-                self._said(example.utterance, example.context),
+            messages += [
+                self._user_message(example.utterance, example.context),
                 Message("assistant", one_line(example.output)),
             ]
-        return (*turns, self._said(utterance, context))
+        return (*messages, self._user_message(utterance, context))
 
-    def _said(self, utterance: str, context: str) -> Message:
-        before = (
+    def _user_message(self, utterance: str, context: str) -> Message:
+        prefix = (
             self.context.replace("{context}", one_line(context)) if self.has_context and context.strip() else ""
         )
-        return Message("user", before + one_line(utterance))
+        return Message("user", prefix + one_line(utterance))
 
     def _fill(self, text: str, fields: dict[str, str], context: str) -> list[Part]:
-        said = text.replace("{context}", self.context if context.strip() else "")
+        filled = text.replace("{context}", self.context if context.strip() else "")
         parts = []
-        for i, piece in enumerate(FIELDS.split(said)):
+        for i, piece in enumerate(FIELDS.split(filled)):
             if i % 2:
                 parts.append(Part(one_line({**fields, "context": context}[piece]), False))
             else:
@@ -125,12 +130,12 @@ class Template:
 
 
 def one_line(text: str) -> str:
-    """A user's line breaks would read as the end of an example."""
+    """Replace line breaks by spaces: they would end the example."""
     return re.sub(r"[\r\n]+", " ", text)
 
 
 def merge(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Join neighbours of one kind, so that tokens may span them."""
+    """Join adjacent parts of one kind, so that tokens may span them."""
     merged: list[Part] = []
     for part in parts:
         if not part.text:
@@ -143,22 +148,22 @@ def merge(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def bundled_names() -> list[str]:
-    """The names of the templates that come with fewparse."""
+    """Return the names of the bundled templates."""
     folder = resources.files("fewparse") / "prompts"
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 @cache
 def bundled_template(name: str) -> Template:
-    """A template that comes with fewparse, by name."""
+    """Return a bundled template by name."""
     if name not in bundled_names():
-        raise UnknownName("prompt", name, bundled_names(), "A domain can also bring its own file.")
+        raise UnknownName("prompt", name, bundled_names(), "A domain folder can also have its own template file.")
     file = resources.files("fewparse") / "prompts" / f"{name}.toml"
     return read_template(file.read_text(encoding="utf-8"), Path(f"{name}.toml"))
 
 
 def read_template(source: str, path: Path) -> Template:
-    """Read a template file; mistakes are shown with their place."""
+    """Read a template file; a mistake is a `DomainError` with its place."""
     table = {"context": "{context}", **parse_toml(source, path)}
     known = set(Template.__dataclass_fields__) - {"name"}
     for key, value in table.items():
@@ -167,18 +172,18 @@ def read_template(source: str, path: Path) -> Template:
             raise DomainError(f"unknown key {key!r}; expected one of {', '.join(sorted(known))}", path, line)
         if key == "markup":
             if not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
-                raise DomainError("`markup` is a list of strings", path, line)
+                raise DomainError("`markup` must be a list of strings", path, line)
         elif not isinstance(value, str):
-            raise DomainError(f"`{key}` is a string", path, line)
-    for key, fields in MENTIONED.items():
+            raise DomainError(f"`{key}` must be a string", path, line)
+    for key, fields in PLACEHOLDERS.items():
         if key not in table:
             raise DomainError(f"`{key}` is missing", path)
         for field in fields:
             if f"{{{field}}}" not in table[key]:
-                raise DomainError(f"`{key}` does not mention {{{field}}}", path)
+                raise DomainError(f"`{key}` does not contain {{{field}}}", path)
     for key in ("query", "context"):
         if "{output}" in table[key]:
-            raise DomainError(f"`{key}` mentions {{output}}, which only `example` has", path)
+            raise DomainError(f"`{key}` contains {{output}}, which is only for `example`", path)
     if table["query"].endswith(" "):
-        raise DomainError("`query` ends in a space: put it into `lead`, where the output begins", path)
+        raise DomainError("`query` ends in a space: put the space into `lead`, with which the output starts", path)
     return Template(name=path.stem, **(table | {"markup": tuple(table.get("markup", ()))}))

@@ -35,7 +35,7 @@ class Registry(Generic[T]):
     @property
     def names(self) -> tuple[str, ...]:
         """All names, the bundled ones first."""
-        return (*self.bundled, *self._added)
+        return (*self.bundled, *self.added)
 
     @property
     def choices(self) -> str:
@@ -55,14 +55,14 @@ class Registry(Generic[T]):
         return self._loaded[name]
 
     def _load(self, name: str) -> T:
-        if name in self._added:
-            return self._added[name]
+        if name in self.added:
+            return self.added[name]
         module, _, attribute = self.bundled[name].partition(":")
         return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
 
     @cached_property
-    def _added(self) -> dict[str, T]:
-        """What installed packages add."""
+    def added(self) -> dict[str, T]:
+        """The implementations that installed packages add."""
         found: dict[str, T] = {}
         for point in entry_points(group=self._group) if self._group else ():
             if point.name in self.bundled or point.name in found:

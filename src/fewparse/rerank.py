@@ -1,63 +1,69 @@
-"""Choose among finished outputs by how well each explains the utterance: a noisy channel.
+"""Rerank the candidates of a search: by a noisy channel model, or by a vote over their answers.
 
-A small language model knows what programs look like and forgets half of what was asked. The other direction is
-cheap: IBM Model 1 learns from the domain's own examples which words of an utterance go with which words of a
-program, in a fraction of a second and without a network. A candidate that leaves words of the utterance
-unexplained loses.
+A small language model often drops part of the request. The noisy channel adds p(utterance | output): IBM Model 1,
+estimated from the domain's examples in a fraction of a second, gives a low score to candidates that leave words
+of the utterance unexplained.
 """
 
 import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from fewparse.errors import ExecutionError
 from fewparse.example import Candidate, answer_text
 
 UTTERANCE_WORD = re.compile(r"\w+(?:[:.]\w+)*|'\w+")
 OUTPUT_WORD = re.compile(r"\w+(?:[-:.]\w+)*")
-NOTHING = ""
-UNSEEN = 0.01
+NULL_WORD = ""
+SMOOTHING = 0.01
 ITERATIONS = 6
+
+
+class Reranker(Protocol):
+    """Scores an output for an utterance; the score is added to the model's, weighted by `rerank`."""
+
+    def score(self, utterance: str, output: str) -> float:
+        """Return a score; higher is better."""
 
 
 class Alignment:
     """p(utterance | output) by IBM Model 1, estimated from pairs."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        taught = [(utterance_words(u), output_words(o)) for u, o in pairs]
-        self._vocabulary = len({word for said, _ in taught for word in said}) + 1
-        self._table = estimate(taught)
+        words = [(utterance_words(u), output_words(o)) for u, o in pairs]
+        self._vocabulary = len({word for utterance, _ in words for word in utterance}) + 1
+        self._table = estimate(words)
 
     def score(self, utterance: str, output: str) -> float:
-        """The mean log-probability of the words of an utterance, given an output."""
-        meant = output_words(output)
-        said = utterance_words(utterance)
+        """Return the mean log-probability of the words of an utterance, given an output."""
+        sources = output_words(output)
+        words = utterance_words(utterance)
         total = 0.0
-        for word in said:
-            explained = self._table.get(word, {})
-            share = sum(explained.get(source, 0.0) for source in meant) / len(meant)
-            total += math.log((1 - UNSEEN) * share + UNSEEN / self._vocabulary)
-        return total / max(1, len(said))
+        for word in words:
+            row = self._table.get(word, {})
+            share = sum(row.get(source, 0.0) for source in sources) / len(sources)
+            total += math.log((1 - SMOOTHING) * share + SMOOTHING / self._vocabulary)
+        return total / max(1, len(words))
 
 
 def estimate(pairs: Sequence[tuple[list[str], list[str]]]) -> dict[str, dict[str, float]]:
-    """Expectation maximisation: table[word][source] = p(word | source)."""
+    """Run expectation maximisation; table[word][source] = p(word | source)."""
     table: dict[str, dict[str, float]] = defaultdict(dict)
-    for said, meant in pairs:
-        for word in said:
-            for source in meant:
+    for words, sources in pairs:
+        for word in words:
+            for source in sources:
                 table[word][source] = 1.0
     for _ in range(ITERATIONS):
         counts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         totals: dict[str, float] = defaultdict(float)
-        for said, meant in pairs:
-            for word in said:
+        for words, sources in pairs:
+            for word in words:
                 row = table[word]
-                whole = sum(row[source] for source in meant)
-                for source in meant:
-                    share = row[source] / whole
+                total = sum(row[source] for source in sources)
+                for source in sources:
+                    share = row[source] / total
                     counts[word][source] += share
                     totals[source] += share
         table = {
@@ -67,17 +73,21 @@ def estimate(pairs: Sequence[tuple[list[str], list[str]]]) -> dict[str, dict[str
 
 
 def utterance_words(text: str) -> list[str]:
-    """The words of an utterance, lower-cased."""
+    """Return the words of an utterance, lower-cased."""
     return [word.lower() for word in UTTERANCE_WORD.findall(text)]
 
 
 def output_words(text: str) -> list[str]:
-    """The words and numbers of an output, lower-cased, and the empty word that explains filler."""
-    return [*(word.lower() for word in OUTPUT_WORD.findall(text)), NOTHING]
+    """Return the words and numbers of an output, lower-cased, and the null word, which explains filler."""
+    return [*(word.lower() for word in OUTPUT_WORD.findall(text)), NULL_WORD]
 
 
 def vote(candidates: Iterable[Candidate], execute: Callable[[str], Any]) -> tuple[Candidate, ...]:
-    """The candidates, answer by answer: the weightiest answer first, and for one answer the best score."""
+    """Group candidates by the answers of their programs and order the groups by their probability.
+
+    A search returns several outputs with one answer, and a small model spreads its probability over them. Within a
+    group the best score comes first; candidates that fail to execute come last.
+    """
     by_answer: dict[str, list[Candidate]] = defaultdict(list)
     failing: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: -c.score):
@@ -88,7 +98,7 @@ def vote(candidates: Iterable[Candidate], execute: Callable[[str], Any]) -> tupl
 
 
 def answer_of(program: str | None, execute: Callable[[str], Any]) -> str | None:
-    """What a program answers, as text; None where it fails."""
+    """Return the answer of a program as text; None where it fails."""
     if program is None:
         return None
     try:
@@ -98,5 +108,5 @@ def answer_of(program: str | None, execute: Callable[[str], Any]) -> str | None:
 
 
 def weight(group: list[Candidate]) -> float:
-    """The belief in an answer: the sum of what its candidates' scores stand for."""
+    """Return the sum of the exponentiated scores of an answer's candidates."""
     return sum(math.exp(candidate.score) for candidate in group)

@@ -121,8 +121,8 @@ def test_an_induced_constraint_can_say_programs_that_the_trie_does_not_know(lamp
     ("arguments", "problem"),
     [
         (["--constraint", "induced"], "target `program`"),
-        (["--constraint", "tries"], "'tries' is not one of"),
-        (["--pool", "9"], "a pool of 9 out of 4 examples"),
+        (["--constraint", "tries"], "Did you mean trie?"),
+        (["--pool", "9"], "the pool is 9 of 4 examples"),
         (["--limit", "0"], "--limit"),
         (["--decoder", "viterbi"], "unknown decoder 'viterbi'"),
         (["--split", "dev"], "unknown split 'dev'"),

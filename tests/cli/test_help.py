@@ -5,7 +5,7 @@ import typer.main
 
 import fewparse as package
 from fewparse.cli.main import app
-from fewparse.search.settings import DECODERS
+from fewparse.search.decoder import DECODERS
 from support.cli_runner import Ended, fewparse
 
 COMMANDS = [

@@ -18,7 +18,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
 
 def test_it_tells_what_to_try_next_and_that_works(made: tuple[Path, Ended]) -> None:
     folder, ended = made
-    assert ended == Ended(0, f'Made {folder}. Try it:\n  fewparse parse {folder} "{KITCHEN}"\n', "")
+    assert ended == Ended(0, f'Created {folder}. Try it:\n  fewparse parse {folder} "{KITCHEN}"\n', "")
     tried = fewparse("parse", str(folder), KITCHEN, *QUICK)
     assert (tried.code, tried.err) == (0, "")
     assert tried.out.splitlines()[0] == KITCHEN
@@ -51,7 +51,7 @@ def test_nothing_that_exists_is_overwritten(made: tuple[Path, Ended]) -> None:
 def test_a_name_that_is_no_name_is_refused(name: str, tmp_path: Path) -> None:
     ended = fewparse("new", "--in", str(tmp_path / "x"), "--", name)
     assert ended.code == 2
-    assert "is no name for a domain" in ended.err
+    assert "is not a valid name for a domain" in ended.err
     assert not (tmp_path / "x").exists()
 
 
@@ -60,4 +60,4 @@ def test_a_place_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ended = fewparse("new", "home", "--in", str(tmp_path / "file" / "home"))
     assert ended.code == 2
-    assert f"{tmp_path}/file/home cannot be made: Not a directory" in ended.err
+    assert f"{tmp_path}/file/home cannot be created: Not a directory" in ended.err

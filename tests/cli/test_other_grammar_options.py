@@ -80,14 +80,18 @@ MISTAKES: dict[str, tuple[list[str | bytes], str, str]] = {
     "a grammar and a trie": (
         ["--grammar", "{other}", "--constraint", "trie"],
         "the constraint is `trie`",
-        "Leave one",
+        "Omit one",
     ),
     "copies from a trie": (
         ["--constraint", "trie", "--copy"],
-        "`trie` cannot tell what is copied",
-        "Leave --copy out",
+        "`trie` has no rules whose text could be copied",
+        "Omit --copy",
     ),
-    "a prompt without context": (["--context", "Hello."], "`lisp` has no place", "--prompt chatml-context"),
+    "a prompt without context": (
+        ["--context", "Hello."],
+        "`lisp` does not show the context",
+        "--prompt chatml-context",
+    ),
     "a broken context": (["--context", b"\xff", "--prompt", "chatml-context"], "the context is not UTF-8", ""),
 }
 

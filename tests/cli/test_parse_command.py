@@ -93,7 +93,7 @@ def decoded(decoder: str) -> Ended:
 def test_every_decoder_finds_well_formed_programs_best_first(decoder: str) -> None:
     ended = decoded(decoder)
     (found,) = objects(ended)
-    grammar = load_domain("starter").constraint(BYTES, "program", "", STOP)
+    grammar = load_domain("starter").constraint(BYTES, "program", STOP)
     candidates = found["candidates"]
     assert ended.code == 0
     assert 1 <= len(candidates) <= 2

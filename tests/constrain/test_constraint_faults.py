@@ -3,7 +3,7 @@
 import pytest
 
 from fewparse.constrain import trie
-from fewparse.constrain.cfg import ContextFree, Limits
+from fewparse.constrain.cfg import CfgConstraint, Limits
 from fewparse.constrain.state import State
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -17,27 +17,27 @@ AMBIGUOUS = 'start: s\ns: s s | s s s | "a" | "b"'
 RIGHT = 'start: "a" start | "a"'
 
 
-def context_free(source: str, vocabulary: Vocabulary = BYTES, **limits: float) -> ContextFree:
-    return ContextFree(read_grammar(source), vocabulary, limits=Limits(**limits))  # type: ignore[arg-type]
+def context_free(source: str, vocabulary: Vocabulary = BYTES, **limits: float) -> CfgConstraint:
+    return CfgConstraint(read_grammar(source), vocabulary, limits=Limits(**limits))  # type: ignore[arg-type]
 
 
 def test_a_grammar_that_derives_nothing_is_refused() -> None:
     with pytest.raises(ConstraintError, match="derives no string at all") as caught:
         context_free('start: "a" start')
     assert not isinstance(caught.value, LimitExceeded)
-    assert caught.value.hint == "Is a rule missing its end of recursion?"
+    assert caught.value.hint == "Check that every recursion can end."
 
 
 def test_a_grammar_without_its_start_is_refused() -> None:
     with pytest.raises(ConstraintError, match="derives no string at all"):
-        ContextFree(Grammar({"x": ((Text("a"),),)}), BYTES)
+        CfgConstraint(Grammar({"x": ((Text("a"),),)}), BYTES)
 
 
 def test_useless_rules_are_reported() -> None:
     grammar = Grammar(
         {"start": ((Text("a"),), (Ref("lost"),)), "lost": ((Ref("lost"),),), "lone": ((Text("b"),),)}
     )
-    constraint = ContextFree(grammar, BYTES)
+    constraint = CfgConstraint(grammar, BYTES)
     assert constraint.dropped == ("lost", "lone")
     assert set(constraint.grammar.rules) == {"start"}
 
@@ -115,7 +115,7 @@ def test_a_vocabulary_that_cannot_spell_the_grammar_meets_a_dead_end(
     assert not state.may_end
     with pytest.raises(DeadEnd, match="nothing may follow here") as caught:
         _ = state.must_end
-    assert caught.value.hint == "Does the model's vocabulary spell every character of the grammar?"
+    assert caught.value.hint == "Check that the model's vocabulary can spell every character of the grammar."
 
 
 def test_a_trie_that_the_vocabulary_cannot_spell_meets_a_dead_end() -> None:
@@ -160,11 +160,11 @@ def test_bytes_that_are_never_text_are_refused_in_a_grammar() -> None:
 
 def test_a_broken_engine_is_an_error() -> None:
     with pytest.raises(ConstraintError, match="the grammar engine failed"):
-        ContextFree(Grammar({"start": ((Text("\ud800"),),)}), BYTES)
+        CfgConstraint(Grammar({"start": ((Text("\ud800"),),)}), BYTES)
 
 
 def test_a_trie_of_no_strings_is_refused() -> None:
-    with pytest.raises(ConstraintError, match="no strings at all"):
+    with pytest.raises(ConstraintError, match="the set of strings is empty"):
         Trie([], BYTES)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import can_be_copied, copy_spans, free_text
 from fewparse.errors import ConstraintError, UnknownName
 from fewparse.grammar.parsing.forest import Forest, ForestParser
@@ -18,11 +18,11 @@ SOURCE = 'start: "<" TEXT ">" | "none"\nTEXT: /[a-zé😀 .,]+/'
 PERMITTED = set("abcdefghijklmnopqrstuvwxyzé😀 .,")
 
 
-def copied(utterance: str, source: str = SOURCE, names: tuple[str, ...] = ("TEXT",)) -> ContextFree:
-    return ContextFree(read_grammar(source), BYTES, copy=names, utterance=utterance)
+def copied(utterance: str, source: str = SOURCE, names: tuple[str, ...] = ("TEXT",)) -> CfgConstraint:
+    return CfgConstraint(read_grammar(source), BYTES, copy=names, utterance=utterance)
 
 
-def language(constraint: ContextFree) -> set[str]:
+def language(constraint: CfgConstraint) -> set[str]:
     """All sentences, by following every byte that may follow."""
     found, frontier = set(), [(b"", constraint.start())]
     while frontier:
@@ -78,7 +78,7 @@ def test_a_copied_text_stands_in_any_utterance_and_in_the_grammar(utterance: str
 
 def test_spans_are_allowed_token_by_token(model_vocabulary: Vocabulary) -> None:
     grammar = read_grammar(CALENDAR)
-    constraint = ContextFree(grammar, model_vocabulary, copy=("TITLE",), utterance="cancel the budget review")
+    constraint = CfgConstraint(grammar, model_vocabulary, copy=("TITLE",), utterance="cancel the budget review")
     assert constraint.accepts(b'(what (meeting "budget review"))')
     assert constraint.accepts(b'(what (meeting "the budget"))')
     assert not constraint.accepts(b'(what (meeting "budget reviews"))')
@@ -141,7 +141,7 @@ def test_a_repeated_class_can_be_written_in_any_way(rule: str) -> None:
 def test_an_unknown_rule_is_named_with_its_neighbours() -> None:
     with pytest.raises(UnknownName, match="unknown rule to copy 'TEXTS'") as caught:
         copied("a", names=("TEXTS",))
-    assert caught.value.hint == "Did you mean TEXT? Or let all text be free: --no-copy."
+    assert caught.value.hint == "Did you mean TEXT? Or allow any text: --no-copy."
 
 
 def test_several_rules_are_copied_each_by_its_own_characters() -> None:
@@ -236,8 +236,8 @@ def assert_can_be_copied_iff_admitted(utterance: str, text: str, source: str) ->
 def test_a_character_is_spelt_as_the_rule_writes_it(rule: str, plain: str, marks: dict[str, str | None]) -> None:
     grammar = read_grammar(f"start: TEXT\nTEXT: CHAR+\n{rule}")
     characters = free_text(grammar, "TEXT")
-    assert {char: characters.spelt(char) for char in plain} == {char: char for char in plain}
-    assert {char: characters.spelt(char) for char in marks} == marks
+    assert {char: characters.encoded(char) for char in plain} == {char: char for char in plain}
+    assert {char: characters.encoded(char) for char in marks} == marks
 
 
 @pytest.mark.parametrize(

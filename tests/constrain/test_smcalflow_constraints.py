@@ -12,7 +12,7 @@ import pytest
 
 from fewparse.constrain.state import Constraint
 from fewparse.domains.domain import Domain
-from fewparse.domains.load import load_domain, with_choices
+from fewparse.domains.load import load_domain, with_overrides
 from fewparse.example import Target
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES, Vocabulary
@@ -47,7 +47,7 @@ def smcalflow(smcalflow_data: Path) -> Domain:
 @pytest.fixture(scope="session")
 def free(smcalflow: Domain) -> Domain:
     """The domain where text need not be copied, so that all turns share a constraint."""
-    return with_choices(smcalflow, None, None, copy=False)
+    return with_overrides(smcalflow, None, None, copy=False)
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +83,7 @@ def assert_is_allowed(tokens: Sequence[bytes], constraint: Constraint) -> None:
 def test_every_right_output_is_allowed_by_its_longest_tokens(
     target: Target, free: Domain, gold: list[Gold], model_vocabulary: Vocabulary
 ) -> None:
-    constraint = free.constraint(model_vocabulary, target, "", "")
+    constraint = free.constraint(model_vocabulary, target)
     assert len(gold) == 200
     for turn in gold:
         assert_is_allowed(longest_tokens(turn.output(target), model_vocabulary), constraint)
@@ -93,7 +93,7 @@ def test_every_right_output_is_allowed_by_its_longest_tokens(
 def test_every_right_output_is_allowed_as_the_model_writes_it(
     target: Target, free: Domain, gold: list[Gold], model: EmbeddedModel
 ) -> None:
-    constraint = free.constraint(model.vocabulary, target, "", "")
+    constraint = free.constraint(model.vocabulary, target)
     for turn in gold:
         tokens = [token.bytes for token in model.tokenize(turn.output(target).decode())]
         assert b"".join(tokens) == turn.output(target)
@@ -108,7 +108,7 @@ def test_a_mask_has_exactly_the_tokens_that_may_follow(
     rng = random.Random(5)
     sizes = set()
     for turn in rng.sample([turn for turn in gold if turn.is_copied and FREE_TEXT.search(turn.program)], 4):
-        state = (smcalflow if copy else free).constraint(model_vocabulary, target, "", turn.utterance).start()
+        state = (smcalflow if copy else free).constraint(model_vocabulary, target, turn.utterance).start()
         output = turn.output(target)
         within_text = output.index(b'"') + rng.randint(1, 2)
         between_words = [match.end() for match in re.finditer(rb"[ (](?=\w)", output)]
@@ -128,9 +128,7 @@ def test_a_mask_has_exactly_the_tokens_that_may_follow(
 def test_with_copying_a_right_output_is_allowed_iff_the_user_said_its_text(
     target: Target, smcalflow: Domain, gold: list[Gold]
 ) -> None:
-    allowed = [
-        smcalflow.constraint(BYTES, target, "", turn.utterance).accepts(turn.output(target)) for turn in gold
-    ]
+    allowed = [smcalflow.constraint(BYTES, target, turn.utterance).accepts(turn.output(target)) for turn in gold]
     assert allowed == [turn.is_copied for turn in gold]
     assert 195 <= sum(allowed) < 200
 
@@ -138,7 +136,7 @@ def test_with_copying_a_right_output_is_allowed_iff_the_user_said_its_text(
 def test_what_is_induced_from_the_examples_allows_them_all_and_some_others(
     smcalflow: Domain, gold: list[Gold]
 ) -> None:
-    induced = with_choices(smcalflow, "induced", None, copy=False).constraint(BYTES, "program", "", "")
+    induced = with_overrides(smcalflow, "induced", None, copy=False).constraint(BYTES, "program")
     assert len(smcalflow.examples) == 300
     assert all(induced.accepts(example.program.encode()) for example in smcalflow.examples)
     others = sum(induced.accepts(turn.output("program")) for turn in gold)
@@ -148,7 +146,7 @@ def test_what_is_induced_from_the_examples_allows_them_all_and_some_others(
 def test_an_induced_grammar_is_one_of_programs_and_copies_its_texts(smcalflow_data: Path) -> None:
     induced = load_domain("smcalflow", smcalflow_data, constraint="induced")
     assert induced.table.target == "program"
-    constraint = induced.constraint(BYTES, "program", "", "find the staff meeting")
+    constraint = induced.constraint(BYTES, "program", "find the staff meeting")
     for title, is_said in (("staff meeting", True), ("stuff meeting", False)):
         event = f'(Constraint[Event] :subject (?~= #(String "{title}")))'
         program = f"(Yield :output (FindEventWrapperWithDefaults :constraint {event}))"

@@ -19,7 +19,7 @@ from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
 from fewparse.grammar.synchronous import SIDES, Side
 from fewparse.grammar.translation.translator import Translator
-from fewparse.retrieve.folding import word_kinds
+from fewparse.retrieve.folding import rules_of_words
 from support.earley import Recogniser
 from support.sample_grammars import CALENDAR as LARK_SOURCE
 from support.sample_grammars import lark_language
@@ -294,7 +294,7 @@ def test_text_is_one_repeated_character_of_the_class_in_the_grammar_for_lark() -
 @pytest.mark.parametrize("side", SIDES)
 def test_the_names_to_fold_are_the_same_words_on_both_sides_and_in_the_grammar_for_lark(side: Side) -> None:
     names = CALENDAR.table.retrieve.fold
-    assert word_kinds(GRAMMAR.side(side), names) == word_kinds(AS_LARK, names)
+    assert rules_of_words(GRAMMAR.side(side), names) == rules_of_words(AS_LARK, names)
 
 
 def test_the_examples_say_the_preferred_utterance_of_their_program() -> None:

@@ -15,7 +15,7 @@ CALENDAR = load_domain("calendar")
 FILE = CALENDAR.folder / "world.json"
 PROGRAMS = [e.program for e in (*CALENDAR.examples, *CALENDAR.test_examples)]
 PIECES = sorted({piece for program in PROGRAMS for piece in program.replace("(", "( ").replace(")", " )").split()})
-LANGUAGE = CALENDAR.constraint(BYTES, "program", "", "the 1:1 with Anna, and a Budget Review?")
+LANGUAGE = CALENDAR.constraint(BYTES, "program", "the 1:1 with Anna, and a Budget Review?")
 OF_MEANING = (
     *("no such meeting", "no such room", "takes only", "has no manager", "ends before it starts"),
     *("is online and has no room", "nested more than"),

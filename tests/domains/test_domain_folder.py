@@ -13,6 +13,7 @@ from fewparse.domains.load import bundled_domains, load_domain
 from fewparse.domains.schema import SearchTable
 from fewparse.errors import DomainError, ExecutionError, FewparseError, GrammarError, UnknownName
 from fewparse.options import Options
+from fewparse.prompt import bundled_template
 from fewparse.vocabulary import BYTES
 
 Edit = Callable[..., Path]
@@ -78,7 +79,7 @@ def test_a_folder_without_settings_is_told_how_to_get_them(folder: Path) -> None
     (folder / "domain.toml").unlink()
     error = complaint(folder)
     assert error.message == f"{folder}: the folder has no domain.toml"
-    assert error.hint == "`fewparse new NAME` makes a domain folder."
+    assert error.hint == "`fewparse new NAME` creates a domain folder."
 
 
 SETTINGS = {
@@ -136,9 +137,19 @@ EXAMPLES = {
     "no object": ("[1]", ":3:1: expected an object", "    ^", None),
     "a missing key": ('{"utterance": "x"}', ":3:1: `program` is missing", "    ^", None),
     "an empty value": ('{"utterance": " ", "program": "y"}', ":3:1: `utterance` is missing", "    ^", None),
-    "a wrong type": ('{"utterance": "x", "program": 3}', ":3:20: `program` is a string", " " * 23 + "^", None),
+    "a wrong type": (
+        '{"utterance": "x", "program": 3}',
+        ":3:20: `program` must be a string",
+        " " * 23 + "^",
+        None,
+    ),
     "an unknown key": ('{"utterance": "x", "progam": "y"}', ":3:20: unknown key", "^", "Did you mean program?"),
-    "half a character": ('{"utterance": "\\ud83d", "program": "y"}', ":3:2: `utterance` has half", "", None),
+    "a lone surrogate": (
+        '{"utterance": "\\ud83d", "program": "y"}',
+        ":3:2: `utterance` contains a lone surrogate",
+        "",
+        None,
+    ),
     "endless nesting": ("[" * 100_000, ":3: not readable JSON", "", None),
     "an endless number": ('{"utterance": ' + "1" * 5_000 + "}", ":3: not readable JSON", "", None),
 }
@@ -214,7 +225,7 @@ def test_without_a_grammar_nothing_asks_for_its_file(edit: Edit) -> None:
     (folder / "grammar.lark").unlink()
     domain = load_domain(folder)
     domain.check()
-    constraint = domain.constraint(BYTES, "program", " ", "anything")
+    constraint = domain.constraint(BYTES, "program", "anything", bundled_template("canonical"))
     assert constraint.accepts(b" (set (lamp hall) on)")
     assert not constraint.accepts(b" (set (lamp kitchen) on)")
 

@@ -9,6 +9,7 @@ import pytest
 from fewparse import Parser, load_domain
 from fewparse.domains.domain import Domain
 from fewparse.errors import DomainError, FewparseError, GrammarError, UsageError
+from fewparse.example import Target
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES
@@ -81,8 +82,8 @@ def test_what_is_not_derived_or_too_long_means_nothing(make: Make, said: str) ->
 
 def test_each_target_is_constrained_by_its_side(make: Make) -> None:
     domain = make('copy = ["NOTE"]').for_target("canonical")
-    canonical = domain.constraint(BYTES, "canonical", "", "say hello there")
-    program = domain.constraint(BYTES, "program", "", "say hello there")
+    canonical = domain.constraint(BYTES, "canonical", "say hello there")
+    program = domain.constraint(BYTES, "program", "say hello there")
     assert canonical.accepts(b'say "hello there"')
     assert not canonical.accepts(b'say "there hello"')
     assert program.accepts(b'(say "hello")')
@@ -90,7 +91,8 @@ def test_each_target_is_constrained_by_its_side(make: Make) -> None:
 
 
 def test_each_target_has_a_prompt_of_its_own(make: Make, model: EmbeddedModel) -> None:
-    for target, template in (("canonical", "canonical"), ("program", "lisp")):
+    prompts: dict[Target, str] = {"canonical": "canonical", "program": "lisp"}
+    for target, template in prompts.items():
         assert Parser.from_domain(make(), model, target=target).options.prompt == template
 
 
@@ -120,7 +122,7 @@ def test_a_plain_grammar_has_no_canonical_utterances(make: Make, tmp_path: Path)
 @pytest.mark.parametrize("merge", ["strict", "typed", "loose", "open"])
 def test_a_domain_with_nothing_but_examples_is_constrained_by_what_they_induce(make: Make, merge: str) -> None:
     domain = make(f'kind = "induced"\nmerge = "{merge}"\ncopy = ["TEXT"]', "program")
-    constraint = domain.constraint(BYTES, "program", "", "say hello")
+    constraint = domain.constraint(BYTES, "program", "say hello")
     assert constraint.accepts(b"(on lamp)")
     assert constraint.accepts(b'(say "hello")')
     assert not constraint.accepts(b'(say "goodbye")')

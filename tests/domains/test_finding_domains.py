@@ -46,7 +46,7 @@ def test_smcalflow_has_its_settings_in_the_package_and_its_examples_in_the_data_
     domain = find_domain("smcalflow", tmp_path)
     assert (domain.name, domain.data) == ("smcalflow", tmp_path / "smcalflow")
     assert (domain.folder / "domain.toml").exists()
-    assert domain.table.constraint.synchronous
+    assert domain.constraint_kind.synchronous
 
 
 @pytest.mark.parametrize("name", OVERNIGHT)
@@ -75,7 +75,7 @@ def test_the_data_folder_may_come_from_the_environment(data: Path, monkeypatch: 
 def test_all_that_can_be_said_may_be_more_than_the_examples_say(data: Path) -> None:
     domain = load_domain("overnight/blocks", data)
     domain.check()
-    constraint = domain.constraint(BYTES, "canonical", "", "")
+    constraint = domain.constraint(BYTES, "canonical")
     assert constraint.accepts(b"say (other)")
     assert not constraint.accepts(b"say (nothing of the kind)")
     assert domain.program_of("say (other)", "canonical") == "(other)"
@@ -91,13 +91,13 @@ def test_a_pool_is_taken_from_the_front_and_the_rest_is_spare(data: Path) -> Non
 
 @pytest.mark.parametrize("pool", [0, 4])
 def test_a_pool_that_there_are_no_examples_for_is_refused(pool: int, data: Path) -> None:
-    with pytest.raises(UsageError, match=f"a pool of {pool} out of 3 examples"):
+    with pytest.raises(UsageError, match=f"the pool is {pool} of 3 examples"):
         load_domain("overnight/blocks", data, pool=pool)
 
 
 def test_a_constraint_takes_the_place_of_the_domains_own(data: Path) -> None:
     induced = load_domain("overnight/blocks", data, constraint="induced")
-    constraint = induced.constraint(BYTES, "program", "", "")
+    constraint = induced.constraint(BYTES, "program")
     assert constraint.accepts(b"(who)")
     assert not constraint.accepts(b"(other)")
     with pytest.raises(UsageError, match="use the target `program`"):

@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fewparse import Domain, Parser, load_domain
 from fewparse.domains.check import check_domain
-from fewparse.domains.schema import ConstraintKind
 from fewparse.errors import ConstraintError, DomainError, UnknownName, UsageError
 from fewparse.evaluate.run import prompted
 from fewparse.example import TARGETS, Target
+from fewparse.prompt import bundled_template
 from fewparse.vocabulary import BYTES
 from support.toy_model import ToyModel
 
@@ -92,7 +93,9 @@ def test_canonical_utterances_are_those_of_the_grammar_in_force(home: Path, othe
 def test_texts_begin_behind_the_lead_of_the_prompt_and_with_no_blank_of_the_grammar(
     target: Target, lead: str, home: Path, other: Path
 ) -> None:
-    constraint = load_domain(home, grammar=other).constraint(BYTES, target, lead, "do buy milk now")
+    constraint = load_domain(home, grammar=other).constraint(
+        BYTES, target, "do buy milk now", replace(bundled_template("lisp"), lead=lead)
+    )
     assert constraint.accepts((lead + SAID[target]).encode())
     assert not constraint.accepts((lead + " " + SAID[target]).encode())
 
@@ -135,7 +138,7 @@ def test_a_grammar_of_programs_alone_makes_programs_the_target(home: Path, tmp_p
     domain = load_domain(home, grammar=path)
     assert domain.table.target == "program"
     domain.check()
-    assert domain.constraint(BYTES, "program", "", "").accepts(b"(Switch :device lamp)")
+    assert domain.constraint(BYTES, "program").accepts(b"(Switch :device lamp)")
     with pytest.raises(UsageError, match="lacks canonical utterances"):
         domain.check("canonical")
 
@@ -143,13 +146,13 @@ def test_a_grammar_of_programs_alone_makes_programs_the_target(home: Path, tmp_p
 @pytest.mark.parametrize("kind", ["induced", "trie", "none"])
 def test_it_is_the_constraint_whatever_the_domain_has_chosen(kind: str, home: Path, other: Path) -> None:
     (home / "domain.toml").write_text(SETTINGS.format(kind=kind, copy="[]"))
-    constraint = load_domain(home, grammar=other).constraint(BYTES, "canonical", "", "")
+    constraint = load_domain(home, grammar=other).constraint(BYTES, "canonical")
     assert constraint.accepts(b"turn on the lamp")
     assert not constraint.accepts(b"own lamp")
 
 
 @pytest.mark.parametrize("kind", ["induced", "trie", "none"])
-def test_another_kind_of_constraint_contradicts_it(kind: ConstraintKind, home: Path, other: Path) -> None:
+def test_another_kind_of_constraint_contradicts_it(kind: str, home: Path, other: Path) -> None:
     with pytest.raises(UsageError, match=f"the constraint is `{kind}`\n.*--grammar or --constraint"):
         load_domain(home, constraint=kind, grammar=other)
 
@@ -218,7 +221,7 @@ def test_a_grammar_that_says_none_of_the_fetched_examples_is_refused(fetched: Pa
 
 def test_free_text_is_copied_unless_it_need_not_be(home: Path) -> None:
     def admits(copy: bool | None) -> bool:
-        constraint = load_domain(home, copy=copy).constraint(BYTES, "canonical", "", "light please")
+        constraint = load_domain(home, copy=copy).constraint(BYTES, "canonical", "light please")
         return constraint.accepts(b"own note buy milk")
 
     assert [admits(copy) for copy in (None, True, False)] == [False, False, True]
@@ -228,8 +231,8 @@ def test_nothing_can_be_copied_where_no_rule_is_named(home: Path) -> None:
     (home / "domain.toml").write_text(SETTINGS.format(kind="grammar", copy="[]"))
     with pytest.raises(UsageError, match="the domain home names no rules") as caught:
         load_domain(home, copy=True)
-    assert "Leave --copy out" in str(caught.value.hint)
-    with pytest.raises(UsageError, match="the constraint `trie` cannot tell what is copied"):
+    assert "Omit --copy" in str(caught.value.hint)
+    with pytest.raises(UsageError, match="the constraint `trie` has no rules"):
         load_domain(home, constraint="trie", copy=True)
 
 
@@ -237,13 +240,16 @@ def test_a_rule_to_copy_that_the_other_grammar_lacks_is_named_with_the_way_out(h
     (other / "rules.scfg").write_text(TABLES["rules.scfg"].replace("NOTE", "remark"))
     with pytest.raises(UnknownName, match="unknown rule to copy 'NOTE'") as caught:
         load_domain(home, grammar=other).check()
-    assert caught.value.hint == "Known: remark. Or let all text be free: --no-copy."
+    assert caught.value.hint == "Known: remark. Or allow any text: --no-copy."
     load_domain(home, grammar=other, copy=False).check()
 
 
 @pytest.mark.parametrize(
     ("source", "hint"),
-    [('start -> "a" start', "Does a recursion lack its end?"), ("start -> unit", "There are no rules for unit.")],
+    [
+        ('start -> "a" start', "Check that every recursion can end."),
+        ("start -> unit", "There are no rules for unit."),
+    ],
 )
 def test_a_grammar_that_derives_nothing_is_refused_at_once(
     source: str, hint: str, home: Path, tmp_path: Path
@@ -264,8 +270,8 @@ def test_the_released_tables_of_smcalflow_are_plugged_in_as_they_are(smcalflow_d
     whole = load_domain("smcalflow", smcalflow_data, grammar=folder, copy=False)
     domain = whole.for_target("canonical")
     assert domain.left_out <= 3
-    spaced = domain.constraint(BYTES, "canonical", " ", "")
-    unspaced = domain.constraint(BYTES, "canonical", "", "")
+    spaced = domain.constraint(BYTES, "canonical", template=bundled_template("canonical"))
+    unspaced = domain.constraint(BYTES, "canonical")
     back = 0
     for example in domain.examples[:40]:
         canonical = str(example.canonical)

@@ -26,7 +26,7 @@ def test_no_caches_of_the_starter_are_copied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "-x", 'x"', "x\n"])
 def test_a_name_that_would_not_be_one_is_refused_before_anything_is_made(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no name for a domain"):
+    with pytest.raises(UsageError, match="is not a valid name for a domain"):
         make_domain(name, tmp_path / "home")
     assert not (tmp_path / "home").exists()
 

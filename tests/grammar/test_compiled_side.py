@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import assume, given
 
-from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.cfg import CfgConstraint
 from fewparse.grammar.parsing.chart import ChartParser, ParseFailure
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SIDES, Side, SynchronousGrammar
@@ -34,7 +34,7 @@ def test_accepts_what_the_chart_parser_accepts(
     side: Side, grammar: SynchronousGrammar, rng: random.Random
 ) -> None:
     rules = productive(grammar, side)
-    constraint, parser = ContextFree(rules, BYTES), ChartParser(rules)
+    constraint, parser = CfgConstraint(rules, BYTES), ChartParser(rules)
     for text in candidates(rules, rng, count=4):
         for length in range(len(text) + 1):
             assert constraint.accepts(text[:length].encode()) == parser.accepts(text[:length]), text[:length]
@@ -45,7 +45,7 @@ def test_accepts_what_the_chart_parser_accepts(
 @examples(100)
 def test_stops_where_the_chart_parser_refuses(side: Side, grammar: SynchronousGrammar, rng: random.Random) -> None:
     rules = productive(grammar, side)
-    start, parser = ContextFree(rules, BYTES).start(), ChartParser(rules)
+    start, parser = CfgConstraint(rules, BYTES).start(), ChartParser(rules)
     for text in candidates(rules, rng, count=4):
         parsed = parser.parse(text)
         count, state = start.walk(single_bytes(text))
@@ -64,7 +64,7 @@ def test_every_sentence_can_be_walked_and_ended(
     side: Side, grammar: SynchronousGrammar, rng: random.Random
 ) -> None:
     rules = productive(grammar, side)
-    start, sample = ContextFree(rules, BYTES).start(), sampler(rules)
+    start, sample = CfgConstraint(rules, BYTES).start(), sampler(rules)
     assert sample is not None
     for _ in range(4):
         sentence = sample(rng)
@@ -82,5 +82,5 @@ def test_every_translation_is_a_sentence_of_the_other_side(
     for text in candidates(productive(grammar, "utterance"), rng, count=3, longest=5):
         programs = translator.to_program(text, wanted=4).texts
         if programs:
-            constraint = ContextFree(grammar.side("program"), BYTES)
+            constraint = CfgConstraint(grammar.side("program"), BYTES)
             assert all(constraint.accepts(program.encode()) for program in programs)

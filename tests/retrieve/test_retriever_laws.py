@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fewparse.errors import UnknownName
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.usage import Usage
-from fewparse.retrieve.retriever import RETRIEVERS, Retriever, open_retriever
+from fewparse.retrieve.retriever import RETRIEVERS, Pool, Retriever, open_retriever
 from support.toy_model import ToyModel
 
 POOL = [
@@ -21,10 +21,10 @@ POOL = [
 
 
 def opened(name: str, pool: list[str], model: EmbeddedModel | ToyModel, seed: int = 0) -> Retriever:
-    return open_retriever(name, pool, model, seed)
+    return open_retriever(name, Pool(pool, model, seed))
 
 
-@pytest.mark.parametrize("name", RETRIEVERS)
+@pytest.mark.parametrize("name", RETRIEVERS.names)
 @pytest.mark.parametrize("utterance", ["lamp off please", "zyxwv qqq", "…?!", "Öl für 中文"])
 def test_a_ranking_is_a_permutation_of_the_pool_and_always_the_same(
     model: EmbeddedModel, name: str, utterance: str
@@ -38,7 +38,7 @@ def test_a_ranking_is_a_permutation_of_the_pool_and_always_the_same(
 @given(
     pool=st.lists(st.text(max_size=20), max_size=8),
     utterance=st.text(min_size=1, max_size=20),
-    name=st.sampled_from(RETRIEVERS),
+    name=st.sampled_from(RETRIEVERS.names),
 )
 def test_any_text_can_be_in_a_pool_and_be_asked_for(pool: list[str], utterance: str, name: str) -> None:
     ranking = opened(name, pool, ToyModel()).rank(utterance, Usage())
@@ -53,7 +53,7 @@ def test_equals_are_ranked_by_their_place_in_the_pool(name: str) -> None:
     assert ranking.index(0) < ranking.index(5)
 
 
-@pytest.mark.parametrize("name", RETRIEVERS)
+@pytest.mark.parametrize("name", RETRIEVERS.names)
 def test_an_empty_pool_ranks_nothing(name: str) -> None:
     assert opened(name, [], ToyModel()).rank("anything", Usage()) == []
 

@@ -13,7 +13,7 @@ from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis, normalised
-from fewparse.search.settings import Settings
+from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES, Vocabulary
 from support.byte_model import Blind
 
@@ -71,7 +71,7 @@ def plain(text: str) -> Prompt:
 
 
 def search(
-    model: LanguageModel, text: str, constraint: Constraint, settings: Settings, usage: Usage | None = None
+    model: LanguageModel, text: str, constraint: Constraint, settings: SearchSettings, usage: Usage | None = None
 ) -> list[Hypothesis]:
     return decode(model, plain(text), constraint, settings, usage or Usage())
 
@@ -109,7 +109,7 @@ def test_a_beam_wider_than_the_set_finds_what_exhaustive_scoring_finds(model: Em
     for path, score in zip(paths, scores(model, text, paths), strict=True):
         said = b"".join(token.bytes for token in path)
         exhaustive[said] = max(score, exhaustive.get(said, score))
-    settings = Settings(decoder="beam", width=len(ANIMALS) + 1, max_tokens=8)
+    settings = SearchSettings(decoder="beam", width=len(ANIMALS) + 1, max_tokens=8)
     found = search(model, text, Trie(ANIMALS, model.vocabulary, lead=" "), settings)
     assert len(exhaustive) == len(ANIMALS)
     assert found[0].score == pytest.approx(max(exhaustive.values()), abs=NOISE)
@@ -120,7 +120,7 @@ def test_a_beam_wider_than_the_set_finds_what_exhaustive_scoring_finds(model: Em
 def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothing(
     model: EmbeddedModel, text: str
 ) -> None:
-    greedy = Settings(decoder="greedy", max_tokens=6, stop=b".")
+    greedy = SearchSettings(decoder="greedy", max_tokens=6, stop=b".")
     free = search(model, text, Unconstrained(model.vocabulary, b" "), greedy)[0]
     said = free.text.decode()
     decoys = {said[: len(said) // 2], said + " and more", " something else"}
@@ -132,9 +132,9 @@ def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothin
 @pytest.mark.parametrize("text", ASKED)
 def test_one_speculative_sample_at_temperature_zero_says_what_greedy_says(model: EmbeddedModel, text: str) -> None:
     constraint = colours(model.vocabulary)
-    greedy = search(model, text, constraint, Settings(decoder="greedy", max_tokens=12))
+    greedy = search(model, text, constraint, SearchSettings(decoder="greedy", max_tokens=12))
     usage = Usage()
-    cold = search(model, text, constraint, Settings(width=1, temperature=0, max_tokens=12), usage)
+    cold = search(model, text, constraint, SearchSettings(width=1, temperature=0, max_tokens=12), usage)
     assert [h.text for h in cold] == [h.text for h in greedy]
     assert cold[0].score == pytest.approx(greedy[0].score, abs=NOISE)
 
@@ -142,18 +142,18 @@ def test_one_speculative_sample_at_temperature_zero_says_what_greedy_says(model:
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(decoder="beam", width=4, max_tokens=12),
-        Settings(decoder="beam", width=3, max_tokens=12, forced_spans=True),
-        Settings(width=3, max_tokens=12),
-        Settings(width=3, max_tokens=12, free_back_off=False),
-        Settings(width=3, max_tokens=12, free_branching=True),
-        Settings(width=3, max_tokens=12, forced_spans=True),
-        Settings(width=2, max_tokens=12, temperature=1.5, rounds=1, free_back_off=False),
+        SearchSettings(decoder="beam", width=4, max_tokens=12),
+        SearchSettings(decoder="beam", width=3, max_tokens=12, forced_spans=True),
+        SearchSettings(width=3, max_tokens=12),
+        SearchSettings(width=3, max_tokens=12, free_back_off=False),
+        SearchSettings(width=3, max_tokens=12, free_branching=True),
+        SearchSettings(width=3, max_tokens=12, forced_spans=True),
+        SearchSettings(width=2, max_tokens=12, temperature=1.5, rounds=1, free_back_off=False),
     ],
     ids=["beam", "forced-beam", "speculative", "paid-back-off", "branching", "forced-spans", "one-hot-round"],
 )
 def test_every_output_is_well_formed_and_scored_as_the_model_scores_it(
-    model: EmbeddedModel, settings: Settings
+    model: EmbeddedModel, settings: SearchSettings
 ) -> None:
     text = ASKED[1]
     constraint = colours(model.vocabulary)
@@ -166,16 +166,18 @@ def test_every_output_is_well_formed_and_scored_as_the_model_scores_it(
 
 
 def test_the_same_seed_gives_the_same_search_whatever_came_between(model: EmbeddedModel) -> None:
-    settings = Settings(width=3, max_tokens=10, temperature=1.2, seed=5)
+    settings = SearchSettings(width=3, max_tokens=10, temperature=1.2, seed=5)
     first = search(model, ASKED[3], colours(model.vocabulary), settings)
-    search(model, ASKED[0], Unconstrained(model.vocabulary), Settings(width=2, max_tokens=6, temperature=1.0))
+    search(
+        model, ASKED[0], Unconstrained(model.vocabulary), SearchSettings(width=2, max_tokens=6, temperature=1.0)
+    )
     again = search(model, ASKED[3], colours(model.vocabulary), settings)
     assert [(h.text, h.score) for h in again] == [(h.text, h.score) for h in first]
 
 
 @pytest.mark.parametrize("text", ASKED[:2])
 def test_a_model_that_hides_its_vocabulary_gives_the_same_greedy_output(model: EmbeddedModel, text: str) -> None:
-    settings = Settings(decoder="greedy", max_tokens=12, alternatives=5_000)
+    settings = SearchSettings(decoder="greedy", max_tokens=12, alternatives=5_000)
     seen = search(model, text, colours(model.vocabulary), settings)
     unseen = search(Blind(model), text, colours(BYTES), settings)
     assert [h.text for h in unseen] == [h.text for h in seen]
@@ -186,9 +188,11 @@ def test_a_likely_answer_costs_one_round_of_speculation_and_a_step_a_token_of_gr
     text = "blue: blue\nred: red\ndark-red: dark-red\ndark-blue:"
     speculated, stepped = Usage(), Usage()
     cold = search(
-        model, text, colours(model.vocabulary), Settings(width=1, temperature=0, max_tokens=12), speculated
+        model, text, colours(model.vocabulary), SearchSettings(width=1, temperature=0, max_tokens=12), speculated
     )
-    greedy = search(model, text, colours(model.vocabulary), Settings(decoder="greedy", max_tokens=12), stepped)
+    greedy = search(
+        model, text, colours(model.vocabulary), SearchSettings(decoder="greedy", max_tokens=12), stepped
+    )
     assert cold[0].text == greedy[0].text == b" dark-blue"
     assert speculated.rounds == 1
     assert stepped.rounds == len(greedy[0].tokens) + 1

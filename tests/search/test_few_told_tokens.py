@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
+from fewparse.events import Completed, Event, RoundStarted, Spelled
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.search.decode import decode
-from fewparse.search.events import Closed, Event, RoundBegan, Spelt
 from fewparse.search.hypothesis import Hypothesis
-from fewparse.search.settings import Decoder, Settings
+from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES, Mask
 from support.byte_model import Blind
 from support.toy_model import ANYTHING, ToyModel
@@ -32,7 +32,7 @@ GRAMMAR = read_grammar(
 seeds = st.integers(0, 10_000)
 rare_words = st.sets(st.text("abxyz日é", min_size=1, max_size=5), min_size=1, max_size=8)
 any_settings = st.builds(
-    Settings,
+    SearchSettings,
     decoder=st.sampled_from(["greedy", "beam", "speculative"]),
     width=st.integers(1, 5),
     temperature=st.sampled_from([0.0, 0.5, 1.5]),
@@ -119,7 +119,7 @@ def exact_logprob(model: ToyModel, tokens: Prefix) -> float:
     return math.fsum(model.score(ANYTHING, [()], [said], Usage())[0]) + end
 
 
-def search(model: Blind, constraint: Constraint, settings: Settings) -> tuple[list[Hypothesis], list[Event]]:
+def search(model: Blind, constraint: Constraint, settings: SearchSettings) -> tuple[list[Hypothesis], list[Event]]:
     events: list[Event] = []
     return decode(model, ANYTHING, constraint, settings, Usage(), events.append), events
 
@@ -127,13 +127,13 @@ def search(model: Blind, constraint: Constraint, settings: Settings) -> tuple[li
 constraints = st.one_of(
     rare_words.map(lambda words: Trie(words, BYTES)),
     rare_words.map(lambda words: Trie(words, BYTES, lead=" ")),
-    st.just(ContextFree(GRAMMAR, BYTES)),
+    st.just(CfgConstraint(GRAMMAR, BYTES)),
 )
 
 
 @given(seed=seeds, constraint=constraints, settings=any_settings)
 def test_whatever_the_constraint_search_ends_with_well_formed_outputs(
-    seed: int, constraint: Constraint, settings: Settings
+    seed: int, constraint: Constraint, settings: SearchSettings
 ) -> None:
     found, _ = search(Reticent(ToyModel(seed)), constraint, settings)
     assert found
@@ -144,11 +144,11 @@ def test_whatever_the_constraint_search_ends_with_well_formed_outputs(
 
 @given(seed=seeds, constraint=constraints, settings=any_settings)
 def test_no_output_has_less_than_its_true_log_probability(
-    seed: int, constraint: Constraint, settings: Settings
+    seed: int, constraint: Constraint, settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
     found, events = search(Reticent(model), constraint, settings)
-    spelt = {span for event in events if isinstance(event, Spelt) for span in event.spans}
+    spelt = {span for event in events if isinstance(event, Spelled) for span in event.spans}
     for hypothesis in found:
         true = exact_logprob(model, hypothesis.tokens)
         assert hypothesis.logprob >= true - 1e-6
@@ -158,28 +158,28 @@ def test_no_output_has_less_than_its_true_log_probability(
 
 @given(seed=seeds, decoder=st.sampled_from(["greedy", "beam", "speculative"]), width=st.integers(1, 5))
 def test_where_nothing_told_may_follow_the_constraints_own_span_or_characters_do(
-    seed: int, decoder: Decoder, width: int
+    seed: int, decoder: str, width: int
 ) -> None:
-    settings = Settings(decoder=decoder, width=width, max_tokens=12, alternatives=TOLD)
+    settings = SearchSettings(decoder=decoder, width=width, max_tokens=12, alternatives=TOLD)
     found, events = search(Reticent(ToyModel(seed)), Trie(["wxyz", "wxyw"], BYTES), settings)
-    spelt = [event for event in events if isinstance(event, Spelt)]
-    assert Spelt(b"", (b"wxy",)) in spelt
-    assert Spelt(b"wxy", (b"w", b"z")) in spelt
+    spelt = [event for event in events if isinstance(event, Spelled)]
+    assert Spelled(b"", (b"wxy",)) in spelt
+    assert Spelled(b"wxy", (b"w", b"z")) in spelt
     assert {h.text for h in found} <= {b"wxyz", b"wxyw"}
     assert found[0].tokens[0].bytes == b"wxy"
 
 
 def test_a_character_of_several_bytes_is_spelt_whole() -> None:
     found, events = search(
-        Reticent(ToyModel()), Trie(["日本", "é!"], BYTES), Settings(decoder="beam", width=3, max_tokens=12)
+        Reticent(ToyModel()), Trie(["日本", "é!"], BYTES), SearchSettings(decoder="beam", width=3, max_tokens=12)
     )
-    assert Spelt(b"", ("é".encode(), "日".encode())) in events
+    assert Spelled(b"", ("é".encode(), "日".encode())) in events
     assert {h.text.decode() for h in found} == {"日本", "é!"}
 
 
 @given(seed=seeds, constraint=constraints, settings=any_settings)
 def test_a_model_of_whole_outputs_is_asked_once_and_what_is_cut_is_closed(
-    seed: int, constraint: Constraint, settings: Settings
+    seed: int, constraint: Constraint, settings: SearchSettings
 ) -> None:
     model = WholeOutputs(ToyModel(seed))
     if settings.decoder != "speculative":
@@ -188,8 +188,8 @@ def test_a_model_of_whole_outputs_is_asked_once_and_what_is_cut_is_closed(
         assert caught.value.hint == "Use --decoder speculative."
         return
     found, events = search(model, constraint, settings)
-    assert sum(isinstance(event, RoundBegan) for event in events) == 1
+    assert sum(isinstance(event, RoundStarted) for event in events) == 1
     assert found
     assert all(h.finished and constraint.accepts(h.text) and h.logprob <= 0 for h in found)
-    closed = [event for event in events if isinstance(event, Closed)]
+    closed = [event for event in events if isinstance(event, Completed)]
     assert [event.prefix + event.completion for event in closed] in ([], [found[0].text])

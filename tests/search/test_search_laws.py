@@ -13,12 +13,12 @@ from fewparse.constrain.state import MAX_STATES, Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.errors import UnknownName, UsageError
+from fewparse.events import BackedOff, Branched, Completed, Event, Forced, RoundEnded, RoundStarted, Sampled
 from fewparse.lm.model import Token
 from fewparse.lm.usage import Usage
 from fewparse.search.decode import decode
-from fewparse.search.events import BackedOff, Branched, Closed, Event, Forced, RoundBegan, RoundEnded, Sampled
 from fewparse.search.hypothesis import Hypothesis
-from fewparse.search.settings import Decoder, Settings
+from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
 from support.byte_model import Blind
 from support.toy_model import ANYTHING, TOKENS, ToyModel
@@ -28,7 +28,7 @@ words = st.sets(st.text("abc", min_size=1, max_size=5), min_size=1, max_size=12)
 # "ab" and "bc" are tokens of the toy: words without a `b` can be written in one way only.
 plain_words = st.sets(st.text("ac", min_size=1, max_size=4), min_size=1, max_size=20)
 any_settings = st.builds(
-    Settings,
+    SearchSettings,
     decoder=st.sampled_from(["greedy", "beam", "speculative"]),
     width=st.integers(1, 6),
     temperature=st.sampled_from([0.0, 0.5, 1.5]),
@@ -42,7 +42,9 @@ any_settings = st.builds(
 )
 
 
-def search(model: ToyModel, constraint: Constraint, settings: Settings) -> tuple[list[Hypothesis], list[Event]]:
+def search(
+    model: ToyModel, constraint: Constraint, settings: SearchSettings
+) -> tuple[list[Hypothesis], list[Event]]:
     events: list[Event] = []
     return decode(model, ANYTHING, constraint, settings, Usage(), events.append), events
 
@@ -63,7 +65,7 @@ def true_score(model: ToyModel, tokens: list[Token]) -> float:
 @given(seed=seeds, strings=plain_words)
 def test_a_beam_wider_than_the_set_finds_the_true_best_and_ranks_them_all(seed: int, strings: set[str]) -> None:
     model = ToyModel(seed)
-    settings = Settings(decoder="beam", width=100, max_tokens=12)
+    settings = SearchSettings(decoder="beam", width=100, max_tokens=12)
     found, _ = search(model, Trie(strings, model.vocabulary), settings)
     scores = {s.encode(): true_score(model, [Token(bytes([b]), b) for b in s.encode()]) for s in strings}
     assert [h.text for h in found] == sorted(scores, key=lambda text: -scores[text])
@@ -75,13 +77,15 @@ def test_a_beam_wider_than_the_set_finds_every_string_however_it_is_tokenised(
     seed: int, strings: set[str]
 ) -> None:
     model = ToyModel(seed)
-    found, _ = search(model, Trie(strings, model.vocabulary), Settings(decoder="beam", width=100, max_tokens=12))
+    found, _ = search(
+        model, Trie(strings, model.vocabulary), SearchSettings(decoder="beam", width=100, max_tokens=12)
+    )
     assert {h.text for h in found} == {s.encode() for s in strings}
 
 
 @given(seed=seeds, strings=words, settings=any_settings)
 def test_whatever_the_settings_all_outputs_are_well_formed_distinct_and_sorted(
-    seed: int, strings: set[str], settings: Settings
+    seed: int, strings: set[str], settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
     constraint = Trie(strings, model.vocabulary)
@@ -94,7 +98,7 @@ def test_whatever_the_settings_all_outputs_are_well_formed_distinct_and_sorted(
 
 @given(seed=seeds, strings=words, settings=any_settings)
 def test_a_finished_hypothesis_scores_the_same_however_it_was_reached(
-    seed: int, strings: set[str], settings: Settings
+    seed: int, strings: set[str], settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
     found, _ = search(model, Trie(strings, model.vocabulary), settings)
@@ -103,24 +107,24 @@ def test_a_finished_hypothesis_scores_the_same_however_it_was_reached(
 
 
 @given(seed=seeds, strings=words, settings=any_settings)
-def test_the_same_seed_gives_the_same_search(seed: int, strings: set[str], settings: Settings) -> None:
+def test_the_same_seed_gives_the_same_search(seed: int, strings: set[str], settings: SearchSettings) -> None:
     one, other = (search(ToyModel(seed), Trie(strings, ToyModel().vocabulary), settings) for _ in range(2))
     assert [(h.text, h.score) for h in one[0]] == [(h.text, h.score) for h in other[0]]
     assert one[1] == other[1]
 
 
 @given(seed=seeds, strings=words, settings=any_settings)
-def test_the_stream_of_events_is_well_formed(seed: int, strings: set[str], settings: Settings) -> None:
+def test_the_stream_of_events_is_well_formed(seed: int, strings: set[str], settings: SearchSettings) -> None:
     model = ToyModel(seed)
     constraint = Trie(strings, model.vocabulary)
     found, events = search(model, constraint, settings)
-    rounds = [e for e in events if isinstance(e, RoundBegan | RoundEnded)]
-    assert [type(e) for e in rounds] == [RoundBegan, RoundEnded] * (len(rounds) // 2)
+    rounds = [e for e in events if isinstance(e, RoundStarted | RoundEnded)]
+    assert [type(e) for e in rounds] == [RoundStarted, RoundEnded] * (len(rounds) // 2)
     assert [e.number for e in rounds] == [1 + i // 2 for i in range(len(rounds))]
     assert events[0] == rounds[0]
-    assert events[-1] == rounds[-1] or isinstance(events[-1], Closed)
+    assert events[-1] == rounds[-1] or isinstance(events[-1], Completed)
     for ended, began in pairwise(rounds[1:]):
-        if isinstance(ended, RoundEnded) and isinstance(began, RoundBegan):
+        if isinstance(ended, RoundEnded) and isinstance(began, RoundStarted):
             assert set(began.prefixes) <= {k.text for k in ended.kept if not k.finished} | {b""}
     for event in events:
         match event:
@@ -158,7 +162,7 @@ def test_greedy_takes_the_best_token_until_ending_is_better(seed: int) -> None:
         if said and answer.end_logprob > answer.best[0].logprob:
             break
         said = (*said, answer.best[0].token)
-    found, _ = search(model, Unconstrained(model.vocabulary), Settings(decoder="greedy", max_tokens=8))
+    found, _ = search(model, Unconstrained(model.vocabulary), SearchSettings(decoder="greedy", max_tokens=8))
     assert [h.tokens for h in found] == [said]
 
 
@@ -167,7 +171,7 @@ def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothin
     seed: int, decoys: set[str]
 ) -> None:
     model = ToyModel(seed)
-    greedy = Settings(decoder="greedy", max_tokens=8)
+    greedy = SearchSettings(decoder="greedy", max_tokens=8)
     free, _ = search(model, Unconstrained(model.vocabulary), greedy)
     assume(free and free[0].text.isascii())
     said = free[0].text.decode()
@@ -178,7 +182,7 @@ def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothin
 
 @given(seed=seeds, settings=any_settings)
 def test_an_unconstrained_output_never_holds_a_token_that_begins_with_the_stop(
-    seed: int, settings: Settings
+    seed: int, settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
     found, _ = search(model, Unconstrained(model.vocabulary), settings)
@@ -187,10 +191,10 @@ def test_an_unconstrained_output_never_holds_a_token_that_begins_with_the_stop(
 
 @given(seed=seeds, strings=words, width=st.integers(1, 5), decoder=st.sampled_from(["greedy", "beam"]))
 def test_a_model_that_hides_its_vocabulary_is_searched_as_exactly(
-    seed: int, strings: set[str], width: int, decoder: Decoder
+    seed: int, strings: set[str], width: int, decoder: str
 ) -> None:
     model = ToyModel(seed)
-    settings = replace(Settings(width=width, max_tokens=12, alternatives=len(TOKENS)), decoder=decoder)
+    settings = replace(SearchSettings(width=width, max_tokens=12, alternatives=len(TOKENS)), decoder=decoder)
     seen = decode(model, ANYTHING, Trie(strings, model.vocabulary), settings, Usage())
     unseen = decode(Blind(model), ANYTHING, Trie(strings, BYTES), settings, Usage())
     assert [(h.text, h.score) for h in unseen] == [(h.text, h.score) for h in seen]
@@ -198,7 +202,7 @@ def test_a_model_that_hides_its_vocabulary_is_searched_as_exactly(
 
 @given(seed=seeds, strings=words, settings=any_settings)
 def test_a_model_that_hides_its_vocabulary_gives_well_formed_outputs(
-    seed: int, strings: set[str], settings: Settings
+    seed: int, strings: set[str], settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
     found = decode(Blind(model), ANYTHING, Trie(strings, BYTES), replace(settings, alternatives=300), Usage())
@@ -209,21 +213,21 @@ def test_a_model_that_hides_its_vocabulary_gives_well_formed_outputs(
 def test_when_the_rounds_run_out_greedy_steps_carry_on() -> None:
     model = ToyModel(3)
     constraint = Trie(["zzzzzzzz"], model.vocabulary)
-    settings = Settings(width=2, rounds=1, max_tokens=12, free_back_off=False)
+    settings = SearchSettings(width=2, rounds=1, max_tokens=12, free_back_off=False)
     found, events = search(model, constraint, settings)
     assert [h.text for h in found] == [b"zzzzzzzz"]
-    assert max(e.number for e in events if isinstance(e, RoundBegan)) > 1
+    assert max(e.number for e in events if isinstance(e, RoundStarted)) > 1
 
 
 @pytest.mark.parametrize("decoder", ["greedy", "beam", "speculative"])
 @pytest.mark.parametrize("forced_spans", [True, False])
 def test_an_output_that_reaches_the_limit_is_closed_in_the_shortest_well_formed_way(
-    decoder: Decoder, forced_spans: bool
+    decoder: str, forced_spans: bool
 ) -> None:
     model = ToyModel()
-    settings = replace(Settings(max_tokens=2, forced_spans=forced_spans), decoder=decoder)
+    settings = replace(SearchSettings(max_tokens=2, forced_spans=forced_spans), decoder=decoder)
     found, events = search(model, Trie(["caca", "cacacaca", "aaaa", "aaaaaa"], model.vocabulary), settings)
-    closed = [e for e in events if isinstance(e, Closed)]
+    closed = [e for e in events if isinstance(e, Completed)]
     assert [h.text for h in found] in ([b"caca"], [b"aaaa"])
     assert [e.prefix + e.completion for e in closed] == [found[0].text]
     assert found[0].score == pytest.approx(true_score(model, list(found[0].tokens)))
@@ -232,17 +236,17 @@ def test_an_output_that_reaches_the_limit_is_closed_in_the_shortest_well_formed_
 def test_what_cannot_be_closed_is_nothing() -> None:
     model = ToyModel()
     endless = Trie(["a" * (MAX_STATES + 10)], model.vocabulary)
-    assert search(model, endless, Settings(decoder="greedy", max_tokens=2))[0] == []
+    assert search(model, endless, SearchSettings(decoder="greedy", max_tokens=2))[0] == []
 
 
 @given(seed=seeds, strings=words, settings=any_settings, max_tokens=st.integers(1, 4))
 def test_only_what_was_closed_is_longer_than_the_limit(
-    seed: int, strings: set[str], settings: Settings, max_tokens: int
+    seed: int, strings: set[str], settings: SearchSettings, max_tokens: int
 ) -> None:
     model = ToyModel(seed)
     found, events = search(model, Trie(strings, model.vocabulary), replace(settings, max_tokens=max_tokens))
     assert {h.text.decode() for h in found} <= strings
-    if not [e for e in events if isinstance(e, Closed)]:
+    if not [e for e in events if isinstance(e, Completed)]:
         assert all(len(h.tokens) <= max_tokens for h in found)
 
 
@@ -251,10 +255,10 @@ def test_only_what_was_closed_is_longer_than_the_limit(
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        replace(Settings(), **wrong)
+        replace(SearchSettings(), **wrong)
 
 
 def test_an_unknown_decoder_comes_with_a_suggestion() -> None:
     with pytest.raises(UnknownName) as caught:
-        Settings(decoder="beems")  # type: ignore[arg-type]
+        SearchSettings(decoder="beems")
     assert caught.value.hint == "Did you mean beam?"

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.state import Constraint, State
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -142,7 +142,7 @@ def context_free(name: str, source: str, lead: str = "") -> Case:
     def sentence(text: str) -> bool:
         return text.startswith(lead) and lark(text.removeprefix(lead))
 
-    return Case(name, lambda vocabulary: ContextFree(grammar, vocabulary, lead), ByRules(led, sentence))
+    return Case(name, lambda vocabulary: CfgConstraint(grammar, vocabulary, lead), ByRules(led, sentence))
 
 
 def copying() -> Case:
@@ -151,7 +151,7 @@ def copying() -> Case:
     grammar = read_grammar(COPYING)
     return Case(
         "copied spans",
-        lambda vocabulary: ContextFree(grammar, vocabulary, copy=("TITLE",), utterance=UTTERANCE),
+        lambda vocabulary: CfgConstraint(grammar, vocabulary, copy=("TITLE",), utterance=UTTERANCE),
         ByRules(read_grammar(explicit), lark_language(explicit)),
     )
 

@@ -17,7 +17,7 @@ from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from fewparse.search.decode import decode
-from fewparse.search.settings import Settings
+from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
 from support.remote_models import abilities_of, model_at
 from support.server_behaviours import HONEST
@@ -25,8 +25,8 @@ from support.server_behaviours import HONEST
 AT_ONCE = 8
 WORDS = ["a", "ab", "abc", "b", "bca", "cab", "cc", "acb", "bb", "caab"]
 DECODERS = {
-    "speculative": Settings(width=3, temperature=1.0, max_tokens=8, rounds=3, alternatives=10),
-    "beam": Settings(decoder="beam", width=2, max_tokens=8),
+    "speculative": SearchSettings(width=3, temperature=1.0, max_tokens=8, rounds=3, alternatives=10),
+    "beam": SearchSettings(decoder="beam", width=2, max_tokens=8),
 }
 Found = list[tuple[str, float]]
 

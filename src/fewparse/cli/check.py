@@ -1,4 +1,4 @@
-"""`fewparse check`: judge a domain before anyone parses with it."""
+"""`fewparse check`: check a domain's grammar, examples and adapters."""
 
 import json
 from collections.abc import Iterable
@@ -20,19 +20,19 @@ STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "d
 
 def check(
     domain: options.Domain,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,
     model: Annotated[
         str,
         typer.Option(
-            help="Whose tokens must be able to say everything: embedded | gguf:PATH | hf:PATH_OR_NAME | none"
+            help="Model whose vocabulary must spell all texts: embedded | gguf:PATH | hf:PATH_OR_NAME | none."
         ),
     ] = EMBEDDED,
     grammar: options.Grammar = None,
     copy: options.Copy = None,
     data: options.Data = None,
 ) -> None:
-    """Check a domain: its grammar against its examples, round trips, ambiguity, copies, leaks, tokens.
+    """Check a domain: its grammar against its examples, round trips, ambiguity, copy spans, leaks, vocabulary.
 
     The exit code is 1 if there is an error.
     """
@@ -46,7 +46,7 @@ def check(
     else:
         show_findings(report.findings)
         if unknown:
-            out.print(f"note: tokens were not checked: {unknown}", style="dim", markup=False)
+            out.print(f"note: the vocabulary was not checked: {unknown}", style="dim", markup=False)
         checked = ", ".join(f"{count} {what}" for what, count in report.checked.items())
         out.print(f"{report.domain}: {'failed' if failed else 'passed'} ({checked})", markup=False)
     if failed:
@@ -54,7 +54,7 @@ def check(
 
 
 def find_vocabulary(model: str) -> tuple[Vocabulary | None, str | None]:
-    """The tokens of a model, or why they are not known."""
+    """Return the vocabulary of a model, or the reason why it is unknown."""
     if model == "none":
         return None, "no model was named"
     try:
@@ -67,7 +67,7 @@ def find_vocabulary(model: str) -> tuple[Vocabulary | None, str | None]:
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    """One finding after the other, the worst first."""
+    """Print the findings."""
     for finding in findings:
         out.print(f"{finding.level}: ", style=STYLES[finding.level], end="")
         place = f"{finding.place}: " if finding.place else ""

@@ -1,4 +1,4 @@
-"""What all commands share: errors, lines from standard input, and the progress bar of a download."""
+"""Shared by all commands: consoles, error output, lines of standard input, download progress."""
 
 import sys
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def show_error(error: FewparseError, where: str = "") -> int:
-    """Print what happened and the next step; the exit code that fits."""
+    """Print an error with its hint; return the exit code."""
     err.print(f"error: {where}", style="bold red", end="")
     err.print(error.message, markup=False)
     if error.hint:
@@ -26,7 +26,7 @@ def show_error(error: FewparseError, where: str = "") -> int:
 
 
 def input_lines() -> Iterator[tuple[int, str | UsageError]]:
-    """The numbered lines of standard input; one that is not UTF-8 is an error in its place."""
+    """Yield the numbered lines of standard input; a line that is not UTF-8 is yielded as an error."""
     for number, raw in enumerate(sys.stdin.buffer, 1):
         try:
             yield number, raw.rstrip(b"\r\n").decode("utf-8")
@@ -36,8 +36,8 @@ def input_lines() -> Iterator[tuple[int, str | UsageError]]:
 
 @contextmanager
 def download_progress(what: str = "the model") -> Iterator[Report]:
-    """A progress bar on standard error that appears only if something is fetched."""
-    labels = {"download": f"Fetching {what}", "unpack": f"Unpacking {what}"}
+    """Show a progress bar on standard error once a download starts."""
+    labels = {"download": f"Downloading {what}", "unpack": f"Unpacking {what}"}
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
     tasks: dict[str, TaskID] = {}

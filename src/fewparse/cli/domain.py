@@ -16,7 +16,7 @@ from fewparse.example import answer_text
 def execute(
     domain: options.Domain,
 ) -> None:
-    """Execute programs from standard input: one denotation a line, `error: ...` for one that fails."""
+    """Execute the programs on standard input: one denotation per line, `error: ...` for one that fails."""
     loaded = find_domain(domain)
     if loaded.executor is None:
         raise UsageError(
@@ -37,11 +37,11 @@ def execute(
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="The name of the domain.")],
+    name: Annotated[str, typer.Argument(help="Name of the new domain.")],
     folder: Annotated[
-        Path | None, typer.Option("--in", help="Where to make it (default: a folder of that name here).")
+        Path | None, typer.Option("--in", help="Folder to create (default: a folder of that name here).")
     ] = None,
 ) -> None:
-    """Make a domain folder to start from: a small language that parses and executes as it is."""
+    """Create a domain folder to start from: a small language with examples, a grammar and an executor."""
     made = make_domain(name, folder or Path(name))
-    typer.echo(f'Made {made}. Try it:\n  fewparse parse {made} "turn on the lamp in the kitchen"')
+    typer.echo(f'Created {made}. Try it:\n  fewparse parse {made} "turn on the lamp in the kitchen"')

@@ -4,17 +4,16 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fewparse.cli import options
 from fewparse.cli.console import download_progress, err
-from fewparse.cli.explain import spent
+from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import speaking
-from fewparse.cli.warnings import prepared
-from fewparse.domains.load import load_domain
+from fewparse.cli.warnings import warn_of_gaps
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.gold_coverage import reachable
 from fewparse.evaluate.metrics import Judge, count
@@ -22,47 +21,41 @@ from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, spent_by
 from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted, refuse_learned
 from fewparse.lm.load import EMBEDDED, open_model
-from fewparse.options import Options
+from fewparse.options import ParserOptions, prepare
 
 
 def evaluation(
     domain: options.Domain,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many items.", min=1)] = None,
     split: Annotated[
         Split,
-        typer.Option(
-            help="`test`: the held-out examples; `train`: training ones, each parsed without itself; "
-            "or another file of the domain's data, without its .jsonl."
+        options.option(
+            options.INPUT,
+            "`test`: the held-out examples; `train`: training examples, each parsed without itself; or another "
+            "file of the domain's data, without .jsonl.",
         ),
     ] = TEST,
-    compare: Annotated[
-        bool,
-        typer.Option("--compare", help="All decoders beside the domain's own, constrained and not."),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A folder for records and report; a run that was stopped is carried on from it."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Every figure, as one JSON object.")] = False,
+    limit: Annotated[int | None, options.option(options.INPUT, "Use only the first LIMIT items.", min=1)] = None,
+    target: options.Target = None,
+    pool: options.Pool = None,
+    data: options.Data = None,
     decoder: options.Decoder = None,
     width: options.Width = None,
     temperature: options.Temperature = None,
     max_tokens: options.MaxTokens = None,
-    unconstrained: options.Unconstrained = False,
+    constrained: options.Constrained = True,
     constraint: options.Constraint = None,
     grammar: options.Grammar = None,
     copy: options.Copy = None,
+    server_grammar: options.ServerGrammar = False,
+    rerank: options.Rerank = None,
+    vote: options.Vote = None,
+    seed: options.Seed = None,
+    prompt: options.Prompt = None,
     examples: options.Examples = None,
     retriever: options.Retriever = None,
     order: options.Order = None,
-    prompt: options.Prompt = None,
-    target: options.Target = None,
-    rerank: options.Rerank = None,
-    vote: options.Vote = None,
-    adapter: options.Adapter = None,
-    pool: options.Pool = None,
-    data: options.Data = None,
     model: options.Model = EMBEDDED,
+    adapter: options.Adapter = None,
     base_url: options.BaseUrl = None,
     max_concurrency: options.MaxConcurrency = None,
     timeout: options.Timeout = None,
@@ -71,42 +64,51 @@ def evaluation(
     max_cost: options.MaxCost = None,
     cache: options.Cache = True,
     context_length: options.ContextLength = None,
-    server_grammar: options.ServerGrammar = False,
-    seed: options.Seed = None,
+    compare: Annotated[
+        bool,
+        options.option(options.OUTPUT, "Also evaluate every decoder, constrained and unconstrained.", "--compare"),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        options.option(options.OUTPUT, "Folder for records and report; an interrupted run continues from it."),
+    ] = None,
+    as_json: Annotated[
+        bool, options.option(options.OUTPUT, "Print all figures as one JSON object.", "--json")
+    ] = False,
 ) -> None:
-    """Parse a domain's held-out examples: accuracy, cost and speed, beside what needs no model.
+    """Evaluate a domain on held-out examples: accuracy, cost and speed, beside baselines without a model.
 
-    Right is a program with the answer of the gold one, or where a domain cannot execute, its normal form or text.
-
-    A program that fails to execute or has no normal form is wrong.
+    A program is correct if it has the answer of the gold program; where the domain cannot execute, if it has the
+    same normal form or text. A program that fails to execute or has no normal form is wrong.
     """
-    loaded = load_domain(domain, data, pool, constraint, grammar, copy)
-    shared: dict[str, Any] = {
+    shared: ParserOptions = {
+        "target": target,
+        "max_tokens": max_tokens,
+        "rerank": rerank,
+        "vote": vote,
+        "seed": seed,
+        "prompt": prompt,
         "examples": examples,
         "retriever": retriever,
         "order": order,
-        "prompt": prompt,
-        "target": target,
-        "rerank": rerank,
-        "vote": vote,
-        "max_tokens": max_tokens,
         "adapter": adapter,
-        "seed": seed,
     }
-    own: dict[str, Any] = {
+    own: ParserOptions = {
         "decoder": decoder,
         "width": width,
         "temperature": temperature,
-        "constrained": not unconstrained,
+        "constrained": constrained,
         "server_grammar": server_grammar,
     }
-    options = Options.resolve(loaded, model, **{**shared, **own})
-    loaded.check(options.target, options.prompt)
-    spoken = prepared(loaded, options.target)
-    settings = {options.describe(): own} | (every_decoder() if compare else {})
+    given: ParserOptions = {**shared, **own}
+    loaded, resolved = prepare(
+        domain, model, data=data, pool=pool, constraint=constraint, grammar=grammar, copy=copy, **given
+    )
+    warn_of_gaps(loaded, resolved.target)
+    settings = {resolved.describe(): own} | (every_decoder() if compare else {})
     items = held_out(loaded, split)[:limit]
-    refuse_learned(loaded, split, options.target, options.adapter)
-    reach = reachable(loaded, options, items)
+    refuse_learned(loaded, split, resolved.target, resolved.adapter)
+    reach = reachable(loaded, resolved, items)
     judged_by = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)
     remote = speaking(
@@ -114,15 +116,15 @@ def evaluation(
     )
     with download_progress() as progress:
         opened = open_model(model, progress, remote)
-    simple = list(baselines(spoken, options.target, opened, options.search.seed))
-    asked = prompted(spoken, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
+    simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
+    asked = prompted(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
     with item_progress(len(items) * (len(simple) + len(asked))) as after:
         outcomes = evaluate(loaded, [*simple, *asked], items, split, records, after)
     table = rows(outcomes, asked[0].name)
     title = (
-        f"{loaded.name}: {len(items)} {split} items, target {options.target}, "
-        f"{len(spoken.examples)} examples taught, {options.examples} in the prompt by {options.retriever} "
-        f"({options.order}), {opened.name}, judged by {judged_by}"
+        f"{loaded.name}: {len(items)} {split} items, target {resolved.target}, "
+        f"{len(loaded.examples)} examples taught, {resolved.examples} in the prompt by {resolved.retriever} "
+        f"({resolved.order}), {opened.name}, judged by {judged_by}"
     )
     if reach is not None:
         title += f"; the constraint admits {reach.right} of {reach.items} gold outputs"
@@ -140,7 +142,7 @@ def evaluation(
         (out / "report.md").write_text(f"{title}\n\n{markdown(table)}", encoding="utf-8")
     typer.echo(report if as_json else f"{title}\n\n{plain(table)}")
     if not (opened.local or as_json):
-        typer.echo(f"\n{spent(usage)}")
+        typer.echo(f"\n{usage_summary(usage)}")
     for reason, times in failures(outcomes).most_common():
         err.print(f"failed {times} times: {reason}", markup=False)
 

@@ -54,9 +54,11 @@ def choose(place: str, dialect: Dialect | None = None) -> Chosen:
             domain = load_domain(place)
         except DataUnavailable as error:
             domain = find_domain(place)
-            if domain.table.constraint.kind != "grammar":
+            if domain.constraint_kind.needs_examples or domain.language is None:
                 raise
             return Chosen(domain.language, domain, error)
+        if domain.language is None:
+            raise UsageError(f"the domain {domain.name} has no grammar", "Name another domain, or a grammar file.")
         return Chosen(domain.language, domain)
     if not path.exists():
         raise UnknownName("grammar", place, known_domains(), "Or give the path of a grammar file or folder.")

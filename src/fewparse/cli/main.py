@@ -1,4 +1,4 @@
-"""Put the commands together, and turn every error into a message and an exit code."""
+"""The command line: all commands, and errors as messages with an exit code."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ app.add_typer(cache.app, name="cache")
 
 
 def show_version(wanted: bool) -> None:
-    """Print the version and leave."""
+    """Print the version and exit."""
     if wanted:
         typer.echo(f"fewparse {fewparse.__version__}")
         raise typer.Exit
@@ -39,7 +39,7 @@ def show_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Turn a handful of examples and a grammar into a semantic parser."""
@@ -55,6 +55,6 @@ def run() -> None:
         sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has left; keep the interpreter from complaining at exit.
+        # The reader of our output is gone; redirect it, so that the interpreter does not report an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,65 +1,92 @@
-"""The options of a parse, as every command that parses spells them."""
+"""The options that several commands share, in groups for `--help`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fewparse.domains.schema import ConstraintKind
+from fewparse import example
+from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
 from fewparse.lm.load import KNOWN
-from fewparse.retrieve.arrange import ORDERS
+from fewparse.retrieve import order as example_order
 from fewparse.retrieve.retriever import RETRIEVERS
-from fewparse.search.settings import DECODERS
+from fewparse.search.decoder import DECODERS
 
-Domain = Annotated[str, typer.Argument(help="A domain's name, or the path of its folder.")]
+INPUT, DECODING, PROMPT = "What to parse", "Decoding", "Prompt"
+MODEL, REMOTE, OUTPUT = "Model", "Remote server", "Output"
+
+
+def option(panel: str, help: str, *names: str, **settings: Any) -> Any:  # noqa: A002 -- as typer calls it
+    """Return a typer option in a help panel."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+Domain = Annotated[str, typer.Argument(help="The name of a domain, or the path of its folder.")]
 Data = Annotated[
     Path | None,
-    typer.Option("--data", help="The data folder (default: $FEWPARSE_DATA or the user's data directory)."),
+    option(INPUT, "Folder of datasets (default: $FEWPARSE_DATA or the user's data directory).", "--data"),
 ]
+Pool = Annotated[int | None, option(INPUT, "Use only the first POOL training examples.", min=1)]
+Target = Annotated[
+    example.Target | None,
+    option(INPUT, f"Output of the model: {' | '.join(example.TARGETS)}.", parser=str, metavar="TEXT"),
+]
+
+Decoder = Annotated[str | None, option(DECODING, f"Search algorithm: {DECODERS.choices}.")]
+Width = Annotated[int | None, option(DECODING, "Beam size, or number of samples per hypothesis.")]
+Temperature = Annotated[float | None, option(DECODING, "Softmax temperature of speculative samples.")]
+MaxTokens = Annotated[int | None, option(DECODING, "Maximum length of an output in tokens.", min=1)]
+Constrained = Annotated[
+    bool, option(DECODING, "Whether outputs must be well-formed.", "--constrained/--unconstrained")
+]
+Constraint = Annotated[
+    str | None, option(DECODING, f"Kind of constraint instead of the domain's: {CONSTRAINT_KINDS.choices}.")
+]
+Grammar = Annotated[
+    Path | None, option(DECODING, "Grammar file or folder instead of the domain's.", metavar="PATH")
+]
+Copy = Annotated[
+    bool | None, option(DECODING, "Whether free text must be copied from the utterance.", "--copy/--no-copy")
+]
+ServerGrammar = Annotated[
+    bool, option(DECODING, "Let the server constrain samples by the grammar.", "--server-grammar")
+]
+Rerank = Annotated[float | None, option(DECODING, "Weight of the alignment with the utterance.", min=0)]
+Vote = Annotated[
+    bool | None, option(DECODING, "Rank candidates by the probability of their answers.", "--vote/--no-vote")
+]
+Seed = Annotated[int | None, option(DECODING, "Random seed of samples and shuffles.", min=0)]
+
+Prompt = Annotated[str | None, option(PROMPT, "Name of a prompt template.")]
+Examples = Annotated[int | None, option(PROMPT, "Number of examples in the prompt.", min=0)]
+Retriever = Annotated[str | None, option(PROMPT, f"How examples are retrieved: {RETRIEVERS.choices}.")]
+Order = Annotated[
+    example_order.Order | None,
+    option(PROMPT, f"Order of the examples: {' | '.join(example_order.ORDERS)}.", parser=str, metavar="TEXT"),
+]
+
+Model = Annotated[str, option(MODEL, f"Language model: {' | '.join(KNOWN)}.")]
 Adapter = Annotated[
     str | None,
-    typer.Option(
-        help="A GGUF adapter for the embedded model, or `none` (default: the domain's own, where it was tuned).",
+    option(
+        MODEL,
+        "GGUF LoRA adapter for the embedded model, or `none` (default: the domain's own, if it was tuned).",
         metavar="PATH",
     ),
 ]
-Pool = Annotated[
-    int | None, typer.Option(help="How many of the training examples are taught, from the first.", min=1)
-]
-Constraint = Annotated[ConstraintKind | None, typer.Option(help="What is well-formed.")]
-Grammar = Annotated[
-    Path | None, typer.Option(help="A grammar file or folder in place of the domain's own.", metavar="PATH")
-]
-Copy = Annotated[
-    bool | None, typer.Option("--copy/--no-copy", help="Whether free text must be copied from the utterance.")
-]
-Decoder = Annotated[str | None, typer.Option(help=" | ".join(DECODERS))]
-Width = Annotated[int | None, typer.Option(help="Beam size, or samples a hypothesis.")]
-Temperature = Annotated[float | None, typer.Option(help="Of speculative samples.")]
-MaxTokens = Annotated[int | None, typer.Option(help="The longest output.", min=1)]
-Unconstrained = Annotated[bool, typer.Option("--unconstrained", help="Let the model say anything.")]
-Examples = Annotated[int | None, typer.Option(help="Examples in the prompt.", min=0)]
-Retriever = Annotated[str | None, typer.Option(help=" | ".join(RETRIEVERS))]
-Order = Annotated[str | None, typer.Option(help=" | ".join(ORDERS))]
-Prompt = Annotated[str | None, typer.Option(help="A prompt template's name.")]
-Target = Annotated[str | None, typer.Option(help="program | canonical")]
-Rerank = Annotated[float | None, typer.Option(help="Weight of the alignment with the utterance.", min=0)]
-Vote = Annotated[
-    bool | None, typer.Option("--vote/--no-vote", help="Choose the answer that most of the candidates give.")
-]
-Model = Annotated[str, typer.Option(help=" | ".join(KNOWN))]
-Seed = Annotated[int | None, typer.Option(help="For samples and shuffles.", min=0)]
+
 BaseUrl = Annotated[
     str | None,
-    typer.Option(help="The address of an OpenAI-compatible server (default: $OPENAI_BASE_URL).", metavar="URL"),
+    option(REMOTE, "Address of an OpenAI-compatible server (default: $OPENAI_BASE_URL).", metavar="URL"),
 ]
-MaxConcurrency = Annotated[int | None, typer.Option(help="Requests to a server at the same time.", min=1)]
-Timeout = Annotated[float | None, typer.Option(help="Seconds that a server has for one answer (default: 120).")]
-Deadline = Annotated[float | None, typer.Option(help="Seconds until a question is given up (default: 600).")]
-MaxTokensTotal = Annotated[int | None, typer.Option(help="The most tokens that all requests may take.", min=1)]
-MaxCost = Annotated[float | None, typer.Option(help="The most dollars that all requests may cost.", min=0)]
-Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Whether a server's answers are kept and reused.")]
-ContextLength = Annotated[int | None, typer.Option(help="The context of a server that does not tell it.", min=1)]
-ServerGrammar = Annotated[
-    bool, typer.Option("--server-grammar", help="Let the server keep samples to the grammar, where it can.")
+MaxConcurrency = Annotated[int | None, option(REMOTE, "Maximum number of concurrent requests.", min=1)]
+Timeout = Annotated[float | None, option(REMOTE, "Timeout of one request in seconds (default: 120).")]
+Deadline = Annotated[
+    float | None, option(REMOTE, "Seconds after which a request is no longer retried (default: 600).")
+]
+MaxTokensTotal = Annotated[int | None, option(REMOTE, "Maximum number of tokens of all requests.", min=1)]
+MaxCost = Annotated[float | None, option(REMOTE, "Maximum cost of all requests in dollars.", min=0)]
+Cache = Annotated[bool, option(REMOTE, "Whether responses are cached and reused.", "--cache/--no-cache")]
+ContextLength = Annotated[
+    int | None, option(REMOTE, "Context length of a server that does not report it, in tokens.", min=1)
 ]

@@ -10,12 +10,11 @@ from fewparse.cli import options
 from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
 from fewparse.cli.explain import explain
 from fewparse.cli.remote import speaking
-from fewparse.cli.warnings import prepared
-from fewparse.domains.load import load_domain
+from fewparse.cli.warnings import warn_of_gaps
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import Parse, answer_text, check_utterance, is_unicode
 from fewparse.lm.load import EMBEDDED, open_model
-from fewparse.options import Options
+from fewparse.options import prepare
 from fewparse.parser import Parser
 from fewparse.prompt import Template
 
@@ -23,31 +22,32 @@ from fewparse.prompt import Template
 def parse(
     domain: options.Domain,
     utterance: Annotated[
-        str | None, typer.Argument(help="What to parse; left out, every line of standard input.")
+        str | None, typer.Argument(help="The utterance; without it, every line of standard input is parsed.")
     ] = None,
-    context: Annotated[str, typer.Option(help="What was said before the utterance, if the prompt shows it.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    show: Annotated[bool, typer.Option("--explain", help="Show examples, prompt, rounds and cuts.")] = False,
-    n_best: Annotated[int | None, typer.Option(help="How many candidates to show.", min=1)] = None,
+    context: Annotated[
+        str, options.option(options.INPUT, "Dialogue before the utterance, if the prompt shows it.")
+    ] = "",
+    target: options.Target = None,
+    pool: options.Pool = None,
+    data: options.Data = None,
     decoder: options.Decoder = None,
     width: options.Width = None,
     temperature: options.Temperature = None,
     max_tokens: options.MaxTokens = None,
-    unconstrained: options.Unconstrained = False,
+    constrained: options.Constrained = True,
     constraint: options.Constraint = None,
     grammar: options.Grammar = None,
     copy: options.Copy = None,
+    server_grammar: options.ServerGrammar = False,
+    rerank: options.Rerank = None,
+    vote: options.Vote = None,
+    seed: options.Seed = None,
+    prompt: options.Prompt = None,
     examples: options.Examples = None,
     retriever: options.Retriever = None,
     order: options.Order = None,
-    prompt: options.Prompt = None,
-    target: options.Target = None,
-    rerank: options.Rerank = None,
-    vote: options.Vote = None,
-    adapter: options.Adapter = None,
-    pool: options.Pool = None,
-    data: options.Data = None,
     model: options.Model = EMBEDDED,
+    adapter: options.Adapter = None,
     base_url: options.BaseUrl = None,
     max_concurrency: options.MaxConcurrency = None,
     timeout: options.Timeout = None,
@@ -56,42 +56,47 @@ def parse(
     max_cost: options.MaxCost = None,
     cache: options.Cache = True,
     context_length: options.ContextLength = None,
-    server_grammar: options.ServerGrammar = False,
-    seed: options.Seed = None,
+    as_json: Annotated[bool, options.option(options.OUTPUT, "Print one JSON object per line.", "--json")] = False,
+    show: Annotated[
+        bool, options.option(options.OUTPUT, "Show examples, prompt, rounds and cuts.", "--explain")
+    ] = False,
+    n_best: Annotated[int | None, options.option(options.OUTPUT, "Number of candidates to return.", min=1)] = None,
 ) -> None:
     """Parse one utterance, or every line of standard input, into a well-formed program."""
     if utterance is not None:
         check_utterance(utterance)
-    loaded = load_domain(domain, data, pool, constraint, grammar, copy)
-    options = Options.resolve(
-        loaded,
+    loaded, resolved = prepare(
+        domain,
         model,
-        n_best=n_best,
+        data=data,
+        pool=pool,
+        constraint=constraint,
+        grammar=grammar,
+        copy=copy,
+        target=target,
         decoder=decoder,
         width=width,
         temperature=temperature,
         max_tokens=max_tokens,
-        constrained=not unconstrained,
+        constrained=constrained,
         server_grammar=server_grammar,
+        rerank=rerank,
+        vote=vote,
+        seed=seed,
+        prompt=prompt,
         examples=examples,
         retriever=retriever,
         order=order,
-        prompt=prompt,
-        target=target,
-        rerank=rerank,
-        vote=vote,
         adapter=adapter,
-        seed=seed,
+        n_best=n_best,
     )
-    loaded.check(options.target, options.prompt)
-    check_context(context, utterance, loaded.template(options.prompt))
-    loaded = prepared(loaded, options.target)
+    check_context(context, utterance, loaded.template(resolved.prompt))
+    warn_of_gaps(loaded, resolved.target)
     remote = speaking(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with download_progress() as progress:
-        opened = open_model(model, progress, remote)
-    parser = Parser(loaded, opened, options)
+        parser = Parser(loaded, open_model(model, progress, remote), resolved)
     failed = False
     for number, line in [(0, utterance)] if utterance is not None else lines():
         try:
@@ -102,11 +107,8 @@ def parse(
             failed = True
             show_error(error, where=f"line {number}: " if number else "")
             if as_json:
-                typer.echo(
-                    json.dumps(
-                        {"utterance": None if isinstance(line, Exception) else line, "error": error.message}
-                    )
-                )
+                text = None if isinstance(line, Exception) else line
+                typer.echo(json.dumps({"utterance": text, "error": error.message}))
             continue
         failed = failed or found.output is None
         if show and not as_json:
@@ -117,25 +119,25 @@ def parse(
 
 
 def check_context(context: str, utterance: str | None, template: Template) -> None:
-    """Refuse a context that cannot be read, or would come to nothing."""
+    """Raise a `UsageError` for a context that is not text, or that the prompt does not show."""
     if not is_unicode(context):
         raise UsageError("the context is not UTF-8 text")
     if context and utterance is None:
-        raise UsageError("--context stands before one utterance", "Give the utterance as an argument.")
+        raise UsageError("--context is for one utterance", "Give the utterance as an argument.")
     if context and not template.has_context:
         raise UsageError(
-            f"the prompt `{template.name}` has no place for what was said before",
-            "Use --prompt chatml-context, or one of your own with {context} in it.",
+            f"the prompt `{template.name}` does not show the context",
+            "Use --prompt chatml-context, or a template of your own that contains {context}.",
         )
 
 
 def lines() -> Iterator[tuple[int, str | FewparseError]]:
-    """The utterances of standard input; blank lines between them are passed over."""
+    """Yield the numbered utterances of standard input; blank lines are skipped."""
     return ((n, line) for n, line in input_lines() if isinstance(line, FewparseError) or line.strip())
 
 
 def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
-    """One parse, for a program or for a person."""
+    """Print a parse, as JSON or for people."""
     if as_json:
         typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
         return
@@ -155,6 +157,6 @@ def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
             out.print(f"    {rank}. {candidate.score:8.3f}  {candidate.text}", style="dim", markup=False)
     if found.examples_dropped:
         out.print(
-            f"  ({found.examples_dropped} examples left out: they did not fit into the model's context)",
+            f"  ({found.examples_dropped} examples dropped: they did not fit into the model's context)",
             style="yellow",
         )

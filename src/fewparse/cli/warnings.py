@@ -1,4 +1,4 @@
-"""What a grammar cannot say, told before a parse."""
+"""Warnings on standard error."""
 
 from fewparse.cli.console import err
 from fewparse.domains.domain import Domain
@@ -7,18 +7,16 @@ from fewparse.example import Target
 from fewparse.grammar.rules import undefined
 
 
-def prepared(domain: Domain, target: Target) -> Domain:
-    """The domain for a target, with warnings of names without rules and of examples that are not taught."""
-    if domain.table.constraint.kind == "grammar" and (names := sorted(undefined(domain.side(target)))):
+def warn_of_gaps(domain: Domain, target: Target) -> None:
+    """Warn of grammar names without productions, and of examples that the grammar does not derive."""
+    if domain.language is not None and (names := sorted(undefined(domain.side(target)))):
         warn(f"the grammar uses names without productions: {listed(names)}")
-    spoken = domain.for_target(target)
-    if spoken.left_out:
-        share = f"{spoken.left_out} of {len(domain.examples)} examples"
-        warn(f"not taught, because the grammar cannot say them: {share}")
-    return spoken
+    if domain.left_out:
+        share = f"{domain.left_out} of {len(domain.examples) + domain.left_out} examples"
+        warn(f"not used, because the grammar does not derive them: {share}")
 
 
 def warn(message: str) -> None:
-    """Something to know, on standard error."""
+    """Print a warning on standard error."""
     err.print("warning: ", style="yellow", end="")
     err.print(message, markup=False)

@@ -1,1 +1,1 @@
-"""nextTokens: which tokens keep an output well-formed."""
+"""Constraints: which bytes or tokens may follow a prefix (nextTokens of the paper), exactly."""

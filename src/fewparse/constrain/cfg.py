@@ -1,6 +1,6 @@
-"""A context-free grammar as a constraint, by llguidance, compiled character by character.
+"""A context-free grammar as a constraint, by llguidance, compiled to single-character terminals.
 
-llguidance lexes greedily, so the natural translation of a grammar is not that grammar. Two measures make it
+llguidance lexes greedily, so a direct translation of a grammar accepts another language. Two measures make it
 exact: every literal becomes single-character terminals, and forced bytes are switched off in the engine.
 """
 
@@ -26,15 +26,15 @@ LIMIT_WORDS = ("limit", "max is", "too complex", "fuel", "too many", "too large"
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a grammar may cost."""
+    """Limits on the size of a grammar, its compile time and its parser states."""
 
     grammar_size: int = 50_000
     compile_seconds: float = 20.0
     state_items: int = 50_000
 
 
-class InGrammar(State):
-    """A parser state. The engine's matcher is never changed once it is here: advancing copies it."""
+class CfgState(State):
+    """A parser state. The engine's matcher is never modified: advancing copies it."""
 
     def __init__(self, matcher: llguidance.LLMatcher, vocabulary: Vocabulary) -> None:
         self._matcher = matcher
@@ -42,13 +42,13 @@ class InGrammar(State):
 
     @cached_property
     def may_end(self) -> bool:
-        """Whether the text so far is a sentence."""
+        """Whether the prefix is a sentence of the grammar."""
         accepting = bool(self._matcher.is_accepting())
         check(self._matcher)
         return accepting
 
     def advance(self, piece: bytes) -> State | None:
-        """Feed the bytes, as one token where they are one."""
+        """Consume the bytes, as one token where the vocabulary has it."""
         if not piece:
             return None
         whole = self.vocabulary.ids.get(piece)
@@ -56,12 +56,12 @@ class InGrammar(State):
         if ids is None:
             return None
         matcher = self._matcher.deep_copy()
-        taken = matcher.try_consume_tokens(ids)
+        consumed = matcher.try_consume_tokens(ids)
         check(matcher)
-        return InGrammar(matcher, self.vocabulary) if taken == len(ids) else None
+        return CfgState(matcher, self.vocabulary) if consumed == len(ids) else None
 
     def mask(self) -> Mask:
-        """The engine's mask, without its notion of ending."""
+        """Return the engine's mask without its end token."""
         return self._mask
 
     @cached_property
@@ -76,18 +76,21 @@ class InGrammar(State):
 
 
 def check(matcher: llguidance.LLMatcher) -> None:
-    """An engine in error answers as if the output must end: refuse that."""
+    """Raise the error of an engine that failed; it would otherwise answer as if the output must end."""
     if matcher.is_error():
         reason = matcher.get_error().split("\n<state>")[0]
-        if reason == "NoExtensionBias":  # its mask came out empty
+        if reason == "NoExtensionBias":  # the mask is empty
             raise dead_end()
         if any(word in reason.lower() for word in LIMIT_WORDS):
-            raise LimitExceeded(f"the grammar engine reached a limit: {reason}", "Is the grammar very ambiguous?")
+            raise LimitExceeded(
+                f"the grammar engine reached a limit: {reason}",
+                "It may be very ambiguous.",
+            )
         raise ConstraintError(f"the grammar engine failed: {reason}")
 
 
 def spell(piece: bytes, vocabulary: Vocabulary) -> list[int] | None:
-    """A piece as tokens, byte by byte where there are such tokens; None if the vocabulary cannot spell it."""
+    """Return token ids that spell a piece, single bytes where possible; None if the vocabulary cannot spell it."""
     last: dict[int, tuple[int, int]] = {0: (0, 0)}
     for end in range(1, len(piece) + 1):
         for start in range(end - 1, -1, -1):
@@ -102,8 +105,8 @@ def spell(piece: bytes, vocabulary: Vocabulary) -> list[int] | None:
     return ids[::-1] if end == 0 else None
 
 
-class ContextFree(Constraint):
-    """The sentences of a grammar, behind the lead; with `copy`, free text only out of an utterance."""
+class CfgConstraint(Constraint):
+    """The sentences of a grammar after the lead; text of the rules `copy` must be a span of the utterance."""
 
     def __init__(
         self,
@@ -123,7 +126,8 @@ class ContextFree(Constraint):
         self.grammar = trimmed.grammar
         if not self.grammar.rules:
             raise ConstraintError(
-                "the grammar derives no string at all", "Is a rule missing its end of recursion?"
+                "the grammar derives no string at all",
+                "Check that every recursion can end.",
             )
         if self.grammar.size > self._limits.grammar_size:
             raise LimitExceeded(
@@ -133,16 +137,16 @@ class ContextFree(Constraint):
         self._begin = self._compile(to_llguidance(self.grammar))
 
     def start(self) -> State:
-        """The state before the first character, new for each search: no two threads may use one matcher."""
-        return InGrammar(self._begin.deep_copy(), self.vocabulary)
+        """Return the initial state, a new copy for each search: a matcher must not be shared between threads."""
+        return CfgState(self._begin.deep_copy(), self.vocabulary)
 
     def ending(self, text: bytes) -> bytes | None:
-        """The shortest ending that the grammar has, unless the text stops within a character."""
+        """Return the shortest suffix that completes a sentence."""
         try:
-            said = text.decode()
-        except UnicodeDecodeError:
+            decoded = text.decode()
+        except UnicodeDecodeError:  # the text ends within a character
             return super().ending(text)
-        rest = self._completer.complete(said)
+        rest = self._completer.complete(decoded)
         return None if rest is None else rest.encode()
 
     @cached_property
@@ -150,7 +154,7 @@ class ContextFree(Constraint):
         return Completer(self.grammar)
 
     def _compile(self, text: str) -> llguidance.LLMatcher:
-        """Compile in a thread of its own, so that a hanging compilation is an error and not a hang."""
+        """Compile in a separate thread, so that a compilation that takes too long becomes an error."""
         outcome: list[Any] = []
 
         def work() -> None:
@@ -164,7 +168,7 @@ class ContextFree(Constraint):
                 outcome.append(
                     llguidance.LLMatcher(engine_tokenizer(self.vocabulary), text, limits=limits, log_level=0)
                 )
-            except BaseException as error:  # a panic of the engine is no Exception
+            except BaseException as error:  # a panic of the engine is not an Exception
                 outcome.append(error)
 
         worker = threading.Thread(target=work, daemon=True)
@@ -180,7 +184,7 @@ class ContextFree(Constraint):
 
 
 def to_llguidance(grammar: Grammar) -> str:
-    """The grammar in the engine's own dialect, one character a terminal."""
+    """Write the grammar in llguidance's notation, one character per terminal."""
     names = {name: f"r{i}" for i, name in enumerate(grammar.rules)}
     names[grammar.start] = "start"
     classes: dict[Chars, str] = {}
@@ -196,23 +200,23 @@ def to_llguidance(grammar: Grammar) -> str:
                 elif isinstance(symbol, Chars):
                     symbols.append(classes.setdefault(symbol, f"C{len(classes)}"))
                 else:
-                    symbols.append(spelt_out(symbol.text))
+                    symbols.append(terminals(symbol.text))
                     characters.update(symbol.text)
             alternatives.append(" ".join(symbols) or '""')
         lines.append(f"{names[name]}: " + "\n  | ".join(alternatives))
     lines += [f"{name}: /{character_class(chars)}/" for chars, name in classes.items()]
-    lines += [f"{spelt_out(c)}: /{character_class(Chars(((ord(c), ord(c)),)))}/" for c in sorted(characters)]
+    lines += [f"{terminals(c)}: /{character_class(Chars(((ord(c), ord(c)),)))}/" for c in sorted(characters)]
     return '%llguidance {"no_forcing": true}\n' + "\n".join(lines) + "\n"
 
 
 @lru_cache(maxsize=10_000)
-def spelt_out(text: str) -> str:
-    """The terminals of a text; a grammar is compiled anew for each utterance that is copied from."""
+def terminals(text: str) -> str:
+    """Return the terminals of a text; cached, because copy spans recompile the grammar for every utterance."""
     return " ".join(f"T{ord(char)}" for char in text)
 
 
 def character_class(chars: Chars) -> str:
-    """A class as the engine's regular expressions write it."""
+    """Write a character class as a regular expression of the engine."""
 
     def point(code: int) -> str:
         return f"\\x{{{code:X}}}"
@@ -221,11 +225,11 @@ def character_class(chars: Chars) -> str:
 
 
 class TokenTable:
-    """A vocabulary as the engine's tokenizer wrapper wants to see it."""
+    """A vocabulary in the form that llguidance's tokenizer wrapper expects."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._ids: Mapping[bytes, int] = vocabulary.ids
-        # The engine needs an end token; ours is a further id that is never fed and never masked in.
+        # The engine needs an end token: an extra id that is never consumed and never in a mask.
         self.tokens = [token or b"\xff<special>" for token in vocabulary.tokens] + [b"\xff<end>"]
         self.eos_token_id = len(vocabulary)
         self.bos_token_id = None
@@ -233,7 +237,7 @@ class TokenTable:
         self.special_token_ids.append(self.eos_token_id)
 
     def __call__(self, text: str) -> list[int]:
-        """Byte tokens; the engine asks only for its own messages."""
+        """Tokenise into bytes; the engine only uses this for its messages."""
         return [self._ids[bytes([byte])] for byte in text.encode() if bytes([byte]) in self._ids]
 
 
@@ -241,7 +245,7 @@ _tokenizers: WeakKeyDictionary[Vocabulary, llguidance.LLTokenizer] = WeakKeyDict
 
 
 def engine_tokenizer(vocabulary: Vocabulary) -> llguidance.LLTokenizer:
-    """The engine's form of a vocabulary, made once a vocabulary."""
+    """Return the engine's tokenizer for a vocabulary, built once per vocabulary."""
     if vocabulary not in _tokenizers:
         wrapper = llguidance.TokenizerWrapper(TokenTable(vocabulary))
         _tokenizers[vocabulary] = llguidance.LLTokenizer(wrapper)

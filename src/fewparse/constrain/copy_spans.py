@@ -1,4 +1,4 @@
-"""The copy option: free text must be a span of the utterance, from the start of a word to the end of one."""
+"""Copy spans: free text must be a span of the utterance, from the start of a word to the end of a word."""
 
 from typing import NamedTuple
 
@@ -8,26 +8,26 @@ from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
 
 
 class FreeText(NamedTuple):
-    """The characters of a text that can be copied: those that stand for themselves, and those behind a mark."""
+    """The characters of a rule for free text: plain ones, and ones that are written after an escape mark."""
 
     plain: Chars
     escaped: tuple[tuple[str, Chars], ...] = ()
 
-    def spelt(self, char: str) -> str | None:
-        """How a character is written; None where it cannot be."""
+    def encoded(self, char: str) -> str | None:
+        """Return how a character is written; None where it cannot be."""
         if char in self.plain:
             return char
         return next((mark + char for mark, chars in self.escaped if char in chars), None)
 
-    def read(self, text: str) -> str | None:
-        """The characters that are written so; None where a character would have been written otherwise."""
+    def decoded(self, text: str) -> str | None:
+        """Decode a written text; None where a character is not written in its one form."""
         found: list[str] = []
         at = 0
         while at < len(text):
             for mark in ("", *(mark for mark, _ in self.escaped)):
                 end = at + len(mark) + 1
                 char = text[end - 1 : end]
-                if char and self.spelt(char) == text[at:end]:
+                if char and self.encoded(char) == text[at:end]:
                     found.append(char)
                     at = end
                     break
@@ -37,48 +37,48 @@ class FreeText(NamedTuple):
 
 
 def copy_spans(grammar: Grammar, names: tuple[str, ...], utterance: str) -> Grammar:
-    """Replace the rules of these names by the spans of the utterance that consist of their characters."""
+    """Replace these rules by the spans of the utterance that consist of their characters."""
     for name in names:
         if name not in grammar.rules:
             free = [rule for rule in grammar.rules if "__" not in rule and is_free_text(grammar, rule)]
-            raise UnknownName("rule to copy", name, free, "Or let all text be free: --no-copy.")
+            raise UnknownName("rule to copy", name, free, "Or allow any text: --no-copy.")
         grammar = grammar.with_rules(spans(grammar, name, utterance))
     return grammar
 
 
 def spans(grammar: Grammar, name: str, utterance: str) -> dict[str, tuple[Production, ...]]:
-    """A rule a character: say it and go on with the next, or stop where a word ends."""
+    """Return a rule per character of the utterance: the character, then the next rule or an end of word."""
     characters = free_text(grammar, name)
-    taken = dict(grammar.rules)
+    used_names = dict(grammar.rules)
     steps: list[str] = []
     for i in range(len(utterance)):
-        steps.append(fresh_name(f"{name}_span_{i}", taken))
-        taken[steps[-1]] = ()
+        steps.append(fresh_name(f"{name}_span_{i}", used_names))
+        used_names[steps[-1]] = ()
     rules: dict[str, tuple[Production, ...]] = {
         name: tuple((Ref(steps[i]),) for i in range(len(utterance)) if starts_word(utterance, i))
     }
     for i, char in enumerate(utterance):
         productions: list[Production] = []
-        if spelt := characters.spelt(char):
+        if written := characters.encoded(char):
             if ends_word(utterance, i):
-                productions.append((Text(spelt),))
+                productions.append((Text(written),))
             if i + 1 < len(utterance):
-                productions.append((Text(spelt), Ref(steps[i + 1])))
+                productions.append((Text(written), Ref(steps[i + 1])))
         rules[steps[i]] = tuple(productions)
     return rules
 
 
 def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utterance: str) -> bool:
-    """Whether a text has a derivation in which the constituents of these names are spans of the utterance."""
-    written = {name: free_text(grammar, name) for name in names}
+    """Return whether a text has a derivation in which these rules derive spans of the utterance."""
+    characters = {name: free_text(grammar, name) for name in names}
     possible: set[Node] = set()
     growing = True
     while growing:
         before = len(possible)
         for node in forest.nodes:
-            if node.name in written:
-                meant = written[node.name].read(forest.text[node.begin : node.end])
-                if meant is not None and is_span(meant, utterance):
+            if node.name in characters:
+                text = characters[node.name].decoded(forest.text[node.begin : node.end])
+                if text is not None and is_span(text, utterance):
                     possible.add(node)
             elif any(is_possible(way, possible) for way in node.ways):
                 possible.add(node)
@@ -87,7 +87,7 @@ def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utte
 
 
 def is_possible(way: Way, possible: set[Node]) -> bool:
-    """Whether a production can be filled with possible nodes alone."""
+    """Return whether a packed node can be derived from possible nodes alone."""
     filled: set[Partial | None] = {None}
     for layer in way.layers:
         for partial in layer:
@@ -100,7 +100,7 @@ def is_possible(way: Way, possible: set[Node]) -> bool:
 
 
 def is_span(text: str, utterance: str) -> bool:
-    """Whether a text stands in an utterance from the start of a word to the end of one."""
+    """Return whether a text occurs in an utterance from the start of a word to the end of a word."""
     at = utterance.find(text) if text else -1
     while at >= 0:
         if starts_word(utterance, at) and ends_word(utterance, at + len(text) - 1):
@@ -110,17 +110,17 @@ def is_span(text: str, utterance: str) -> bool:
 
 
 def starts_word(text: str, i: int) -> bool:
-    """Whether a word, or a mark between words, begins at this character."""
+    """Return whether a word, or punctuation between words, starts at this character."""
     return not text[i].isspace() and not (i > 0 and text[i - 1].isalnum() and text[i].isalnum())
 
 
 def ends_word(text: str, i: int) -> bool:
-    """Whether a word, or a mark between words, ends with this character."""
+    """Return whether a word, or punctuation between words, ends at this character."""
     return not text[i].isspace() and not (i + 1 < len(text) and text[i].isalnum() and text[i + 1].isalnum())
 
 
 def is_free_text(grammar: Grammar, name: str) -> bool:
-    """Whether a rule can be copied."""
+    """Return whether a rule has the form that can be copied."""
     try:
         free_text(grammar, name)
     except ConstraintError:
@@ -129,7 +129,7 @@ def is_free_text(grammar: Grammar, name: str) -> bool:
 
 
 def free_text(grammar: Grammar, name: str) -> FreeText:
-    """The characters of a rule that is one kind of character, repeated: the only kind that can be copied."""
+    """Return the characters of a rule that is one repeated character class: the only form that can be copied."""
     loop = unwrapped(grammar, Ref(name))
     productions = grammar.rules.get(loop.name, ()) if isinstance(loop, Ref) else ()
     plain = {tuple(unwrapped(grammar, symbol) for symbol in p) for p in productions}
@@ -146,7 +146,7 @@ def free_text(grammar: Grammar, name: str) -> FreeText:
 
 
 def character(grammar: Grammar, symbol: Symbol) -> FreeText | None:
-    """A class of characters, or a rule that has one and escapes the others: a mark, then one of a class."""
+    """Read a character class, or a rule with a plain class and escaped classes (a mark, then one of a class)."""
     if isinstance(symbol, Chars):
         return FreeText(symbol)
     plain: list[Chars] = []
@@ -163,7 +163,7 @@ def character(grammar: Grammar, symbol: Symbol) -> FreeText | None:
 
 
 def unwrapped(grammar: Grammar, symbol: Symbol) -> Symbol:
-    """What a name stands for, as far as it is only another name for one symbol."""
+    """Resolve a rule that is only another name for one symbol."""
     for _ in grammar.rules:
         productions = grammar.rules.get(symbol.name, ()) if isinstance(symbol, Ref) else ()
         if len(productions) != 1 or len(productions[0]) != 1:

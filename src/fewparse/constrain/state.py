@@ -1,13 +1,13 @@
-"""The protocol of a constraint: immutable states over bytes, asked what may follow.
+"""The constraint protocol: immutable states over bytes that answer which continuations are well-formed.
 
-A byte string may follow iff the whole stays a prefix of some well-formed string. Given a vocabulary, a state
-also answers over tokens, by a mask; tokens may straddle anything. Ending is never a token.
+A byte string may follow iff the whole remains a prefix of some well-formed string. Given a vocabulary, a state
+also answers over tokens, by a mask; tokens may straddle terminals. Ending is not a token.
 """
 
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from itertools import count
+from itertools import count as counter
 
 import numpy as np
 
@@ -16,30 +16,30 @@ from fewparse.vocabulary import Mask, Vocabulary
 
 MAX_STATES = 10_000
 CLOSERS = frozenset(b")]}>\"'")
-CLOSING, OPENING = 1, 4
+CLOSER_COST, BYTE_COST = 1, 4
 
 
 class State(ABC):
-    """Where a hypothesis stands. Three things are asked of an implementation; the rest is derived."""
+    """The state after a prefix. Implementations define `may_end`, `advance` and `mask`; the rest is derived."""
 
     vocabulary: Vocabulary
 
     @property
     @abstractmethod
     def may_end(self) -> bool:
-        """Whether what has been said is well-formed as it is."""
+        """Whether the prefix is a well-formed string as it is."""
 
     @abstractmethod
     def advance(self, piece: bytes) -> "State | None":
-        """The state after these bytes, or None where they may not follow. No bytes never may."""
+        """Return the state after these bytes, or None where they may not follow. An empty piece gives None."""
 
     @abstractmethod
     def mask(self) -> Mask:
-        """Which tokens of the vocabulary may follow; shared, not to be written to."""
+        """Return which tokens of the vocabulary may follow; the array is shared and must not be written to."""
 
     @property
     def must_end(self) -> bool:
-        """Whether nothing can follow. Raises `DeadEnd` if it may not end either."""
+        """Whether nothing can follow. Raises `DeadEnd` if the output may not end either."""
         if self.mask().any():
             return False
         if not self.may_end:
@@ -47,21 +47,21 @@ class State(ABC):
         return True
 
     def allowed(self, pieces: Sequence[bytes]) -> list[bool]:
-        """Which of these may follow, for models whose vocabulary is unknown."""
+        """Return which of these pieces may follow, for models whose vocabulary is unknown."""
         return [self.advance(piece) is not None for piece in pieces]
 
     def walk(self, pieces: Sequence[bytes]) -> tuple[int, "State"]:
-        """How many of these pieces may follow one after the other, and the state behind them."""
+        """Return how many of these pieces may follow in sequence, and the state after those."""
         state: State = self
-        for taken, piece in enumerate(pieces):
+        for count, piece in enumerate(pieces):
             following = state.advance(piece)
             if following is None:
-                return taken, state
+                return count, state
             state = following
         return len(pieces), state
 
     def forced(self, limit: int = 256) -> bytes:
-        """The bytes that must follow from here (at most `limit`): no other continuation is well-formed."""
+        """Return the bytes that must follow (at most `limit`): no other continuation is well-formed."""
         state: State = self
         span = bytearray()
         while len(span) < limit and not state.may_end:
@@ -81,50 +81,50 @@ class Constraint(ABC):
 
     @abstractmethod
     def start(self) -> State:
-        """The state before anything has been said."""
+        """Return the state of the empty prefix."""
 
     def accepts(self, text: bytes) -> bool:
-        """Whether a finished string is well-formed."""
+        """Return whether a finished string is well-formed."""
         if not text:
             return self.start().may_end
         state = self.start().advance(text)
         return state is not None and state.may_end
 
     def ending(self, text: bytes) -> bytes | None:
-        """A short way to end what has been said: the bytes that are missing. None if there is none near."""
+        """Return a short suffix that makes a prefix well-formed; None if none was found."""
         state = self.start().advance(text) if text else self.start()
         return None if state is None else cheapest_ending(state)
 
 
-def cheapest_ending(begin: State) -> bytes | None:
-    """The cheapest bytes after which the output may end, by uniform-cost search: closing is cheap."""
-    order = count()
-    frontier: list[tuple[int, bytes, int, State]] = [(0, b"", next(order), begin)]
+def cheapest_ending(start: State) -> bytes | None:
+    """Return the cheapest suffix after which the output may end, by uniform-cost search; brackets cost less."""
+    order = counter()
+    frontier: list[tuple[int, bytes, int, State]] = [(0, b"", next(order), start)]
     for _ in range(MAX_STATES):
         if not frontier:
             return None
-        cost, said, _, state = heapq.heappop(frontier)
+        cost, suffix, _, state = heapq.heappop(frontier)
         if state.may_end:
-            return said
+            return suffix
         for byte in np.unique(state.vocabulary.first_bytes[state.mask()]):
             piece = bytes([int(byte)])
             following = state.advance(piece)
             if following is not None:
-                step = CLOSING if int(byte) in CLOSERS else OPENING
-                heapq.heappush(frontier, (cost + step, said + piece, next(order), following))
+                step = CLOSER_COST if int(byte) in CLOSERS else BYTE_COST
+                heapq.heappush(frontier, (cost + step, suffix + piece, next(order), following))
     return None
 
 
 def dead_end() -> DeadEnd:
-    """The defect that nothing may follow a state that may not end."""
+    """Return the error for a state that nothing may follow and that may not end."""
     return DeadEnd(
         "nothing may follow here and the output may not end",
-        "Does the model's vocabulary spell every character of the grammar?",
+        "Check that the model's vocabulary can spell every character of the grammar.",
     )
 
 
 def first_bytes(vocabulary: Vocabulary, mask: Mask) -> bytes:
-    """The distinct first bytes of the tokens of a mask; only the first two differing ones are looked for."""
+    """Return the distinct first bytes of the tokens of a mask, at most two of them."""
     ids = np.flatnonzero(mask)
     if len(ids) == 0:
         return b""

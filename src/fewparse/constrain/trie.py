@@ -1,4 +1,4 @@
-"""A finite set of strings: our own byte trie crossed with the vocabulary, remembered node by node."""
+"""A finite set of strings as a byte trie; the token mask of a node is computed once and stored."""
 
 from collections.abc import Iterable
 
@@ -11,23 +11,23 @@ from fewparse.vocabulary import Mask, Vocabulary
 MAX_NODES = 5_000_000
 
 
-class Node:
-    """A place in the trie: what may come next, and whether a string ends here."""
+class TrieNode:
+    """A trie node: its children by byte, and whether a string ends here."""
 
     __slots__ = ("children", "mask", "terminal")
 
     def __init__(self) -> None:
-        self.children: dict[int, Node] = {}
+        self.children: dict[int, TrieNode] = {}
         self.terminal = False
         self.mask: Mask | None = None
 
 
-class InTrie(State):
-    """A node; forking is free."""
+class TrieState(State):
+    """The state at a trie node."""
 
     __slots__ = ("_node", "vocabulary")
 
-    def __init__(self, node: Node, vocabulary: Vocabulary) -> None:
+    def __init__(self, node: TrieNode, vocabulary: Vocabulary) -> None:
         self._node = node
         self.vocabulary = vocabulary
 
@@ -37,16 +37,16 @@ class InTrie(State):
         return self._node.terminal
 
     def advance(self, piece: bytes) -> State | None:
-        """Down the trie, byte by byte."""
-        node: Node | None = self._node if piece else None
+        """Descend the trie byte by byte."""
+        node: TrieNode | None = self._node if piece else None
         for byte in piece:
             node = node.children.get(byte) if node else None
-        return InTrie(node, self.vocabulary) if node else None
+        return TrieState(node, self.vocabulary) if node else None
 
     def mask(self) -> Mask:
-        """The tokens that lead to a node, computed once a node."""
+        """Return the tokens that lead to another node."""
         if self._node.mask is None:
-            self._node.mask = cross(self._node, self.vocabulary)
+            self._node.mask = token_mask(self._node, self.vocabulary)
         return self._node.mask
 
 
@@ -55,35 +55,35 @@ class Trie(Constraint):
 
     def __init__(self, strings: Iterable[str], vocabulary: Vocabulary, lead: str = "") -> None:
         self.vocabulary = vocabulary
-        self._root = Node()
+        self._root = TrieNode()
         count = 0
         for string in strings:
             node = self._root
             for byte in (lead + string).encode():
                 following = node.children.get(byte)
                 if following is None:
-                    following = node.children[byte] = Node()
+                    following = node.children[byte] = TrieNode()
                     count += 1
                 node = following
             node.terminal = True
             if count > MAX_NODES:
                 raise LimitExceeded(f"the strings need more than {MAX_NODES} trie nodes", "Use a grammar instead.")
         if not self._root.children and not self._root.terminal:
-            raise ConstraintError("a constraint of no strings at all admits no output")
+            raise ConstraintError("the set of strings is empty, so that no output is possible")
 
     def start(self) -> State:
-        """The root."""
-        return InTrie(self._root, self.vocabulary)
+        """Return the state at the root."""
+        return TrieState(self._root, self.vocabulary)
 
 
-def cross(start: Node, vocabulary: Vocabulary) -> Mask:
-    """All tokens whose bytes lead from a node to a node: both tries are walked together."""
+def token_mask(start: TrieNode, vocabulary: Vocabulary) -> Mask:
+    """Return the tokens whose bytes lead from a node to a node: trie and sorted vocabulary are walked together."""
     mask = np.zeros(len(vocabulary), dtype=np.bool_)
     frontier = [(start, b"", *vocabulary.with_prefix(b""))]
     while frontier:
-        node, said, low, high = frontier.pop()
+        node, path, low, high = frontier.pop()
         for byte, child in node.children.items():
-            prefix = said + bytes([byte])
+            prefix = path + bytes([byte])
             first, last = vocabulary.with_prefix(prefix, low, high)
             inner = first
             while inner < last and vocabulary.at(inner) == prefix:

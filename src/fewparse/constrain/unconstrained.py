@@ -1,4 +1,4 @@
-"""No constraint: any text, for baselines. It must not be empty."""
+"""No constraint, for baselines: any non-empty text."""
 
 import numpy as np
 
@@ -7,42 +7,42 @@ from fewparse.vocabulary import Mask, Vocabulary
 
 
 class AnyText(State):
-    """Everything may follow; ending is allowed once something has been said behind the lead."""
+    """Everything may follow; ending is allowed once there is text after the lead."""
 
-    def __init__(self, constraint: "Unconstrained", said: int) -> None:
+    def __init__(self, constraint: "Unconstrained", length: int) -> None:
         self.vocabulary = constraint.vocabulary
         self._constraint = constraint
-        self._said = said
+        self._length = length
 
     @property
     def may_end(self) -> bool:
-        """Once something has been said."""
-        return self._said > len(self._constraint.lead)
+        """Whether there is text after the lead."""
+        return self._length > len(self._constraint.lead)
 
     @property
     def must_end(self) -> bool:
-        """Never: anything can follow."""
+        """Always false."""
         return False
 
     def advance(self, piece: bytes) -> State | None:
-        """Anything but nothing; the lead comes first."""
-        rest = self._constraint.lead[self._said :]
+        """Return the state after any piece; the lead must come first."""
+        rest = self._constraint.lead[self._length :]
         if not piece or not (piece.startswith(rest) or rest.startswith(piece)):
             return None
-        return AnyText(self._constraint, self._said + len(piece))
+        return AnyText(self._constraint, self._length + len(piece))
 
     def mask(self) -> Mask:
-        """All text tokens, or those that carry on the lead."""
+        """Return all text tokens, or those that continue the lead."""
         masks = self._constraint.lead_masks
-        if self._said >= len(self._constraint.lead):
+        if self._length >= len(self._constraint.lead):
             return self.vocabulary.is_text
-        if self._said not in masks:
-            masks[self._said] = np.array([self.advance(token) is not None for token in self.vocabulary.tokens])
-        return masks[self._said]
+        if self._length not in masks:
+            masks[self._length] = np.array([self.advance(token) is not None for token in self.vocabulary.tokens])
+        return masks[self._length]
 
 
 class Unconstrained(Constraint):
-    """Any text behind the lead."""
+    """Any text after the lead."""
 
     def __init__(self, vocabulary: Vocabulary, lead: bytes = b"") -> None:
         self.vocabulary = vocabulary
@@ -50,5 +50,5 @@ class Unconstrained(Constraint):
         self.lead_masks: dict[int, Mask] = {}
 
     def start(self) -> State:
-        """Nothing said yet."""
+        """Return the state of the empty prefix."""
         return AnyText(self, 0)

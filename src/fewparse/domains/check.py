@@ -63,13 +63,13 @@ class Check:
     def __init__(self, domain: Domain, vocabulary: Vocabulary | None) -> None:
         self._domain = domain
         self._vocabulary = vocabulary
-        self._has_grammar = domain.table.constraint.kind in ("grammar", "induced")
+        self._has_grammar = domain.language is not None
         self._checked: Counter[str] = Counter()
 
     def report(self) -> Report:
         """Everything that was found, the grammar first."""
         findings: list[Finding] = []
-        if self._has_grammar:
+        if self._domain.language is not None:
             findings += grammar_findings(self._domain.language)
         for placed in self._examples:
             self._checked["held-out examples" if placed.held_out else "examples"] += 1
@@ -97,7 +97,7 @@ class Check:
             path = self._domain.data / name
             if path.exists():
                 for line, example in numbered_examples(path):
-                    spoken = self._domain.as_spoken(example)
+                    spoken = self._domain.without_foreign_canonical(example)
                     examples.append(Placed(spoken, f"{name}:{line}", name == "test.jsonl"))
         return examples
 
@@ -132,7 +132,7 @@ class Check:
             yield Finding("error", "ill-formed", shown, placed.place)
             return
         self._counts[target].append((forest.count(), text))
-        names = self._domain.copied
+        names = self._domain.constraint_kind.copied_rules
         utterance = placed.example.utterance
         if names and not can_be_copied(forest, self._domain.side(target), names, utterance):
             message = f"the {target} {text} has text that is not copied from its utterance: no parse can give it"

@@ -1,4 +1,4 @@
-"""A domain: what to parse into, with everything that its folder holds on demand."""
+"""A domain: settings, examples and, loaded on demand, everything else in its folder."""
 
 import hashlib
 import importlib
@@ -10,45 +10,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fewparse.constrain.cfg import ContextFree
-from fewparse.constrain.copy_spans import copy_spans
 from fewparse.constrain.state import Constraint
-from fewparse.constrain.trie import Trie
-from fewparse.constrain.unconstrained import Unconstrained
+from fewparse.domains.constraints.kind import CONSTRAINT_KINDS, ConstraintKind
 from fewparse.domains.examples import EXAMPLES, read_examples
-from fewparse.domains.schema import GRAMMATICAL, DomainTable
-from fewparse.errors import (
-    ConstraintError,
-    DomainError,
-    ExecutionError,
-    LimitExceeded,
-    UnknownName,
-    UsageError,
-    listed,
-)
+from fewparse.domains.schema import DomainTable
+from fewparse.errors import DomainError, ExecutionError, LimitExceeded, UnknownName, UsageError
 from fewparse.example import Example, Target
 from fewparse.files import read_text
-from fewparse.grammar.export.notations import to_gbnf
-from fewparse.grammar.induction.induce import induce
-from fewparse.grammar.induction.rule_writer import FREE_TEXT
-from fewparse.grammar.readers.leading_blank import without_leading_blank
-from fewparse.grammar.readers.load import open_grammar
-from fewparse.grammar.rules import Grammar, Text, trim, undefined
+from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.grammar.translation.translator import Translator
 from fewparse.prompt import Template, bundled_template, read_template
-from fewparse.retrieve.folding import Fold, folding, word_kinds
+from fewparse.retrieve.folding import Fold, folding, rules_of_words
 from fewparse.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
 class Domain:
-    """What to parse into: settings, the pool of examples and, on demand, everything that the folders hold.
+    """What to parse into.
 
-    `folder` has the settings, the grammar, prompts and the executor; `data` the examples, mostly the same folder.
-    It has not its `own_grammar` where a caller has put another one in its place; `left_out` counts the examples of
-    the pool that are not taught because that grammar, or its own, cannot say them.
+    `folder` holds the settings (`table`), the grammar, prompt templates and the executor; `data` holds the
+    examples, usually in the same folder. `examples` is the pool of training examples. `own_grammar` is false where
+    the caller replaced the grammar; `left_out` counts examples of the pool that the grammar does not derive.
     """
 
     folder: Path
@@ -60,7 +44,7 @@ class Domain:
 
     @property
     def name(self) -> str:
-        """The name that the folder gives itself."""
+        """The name in domain.toml."""
         return self.table.name
 
     @cached_property
@@ -71,26 +55,27 @@ class Domain:
 
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:
-        """Training examples beyond the pool: neither taught nor held out, to choose settings by."""
+        """Training examples beyond the pool, for choosing settings."""
         return read_examples(self.data / EXAMPLES)[len(self.examples) + self.left_out :]
 
     def adapter_path(self, target: Target) -> Path:
-        """Where the adapter for a target lies, if there is one: beside the examples that it was tuned on."""
+        """The path of the adapter for a target, which may not exist: beside the examples."""
         return self.data / f"adapter-{target}.gguf"
 
     def data_sha256(self, target: Target) -> str:
-        """What identifies all that a model can learn from the examples of the pool."""
-        taught = [(e.utterance, e.context, e.output(target)) for e in self.for_target(target).examples]
-        return hashlib.sha256(json.dumps(taught).encode()).hexdigest()
+        """The hash of everything that a model can be trained on: utterances, contexts and outputs of the pool."""
+        training = [(e.utterance, e.context, e.output(target)) for e in self.for_target(target).examples]
+        return hashlib.sha256(json.dumps(training).encode()).hexdigest()
 
     @cached_property
-    def language(self) -> Grammar | SynchronousGrammar:
-        """The grammar as the folder has it, or as its examples induce it; its texts begin with no blank."""
-        chosen = self.table.constraint
-        if chosen.kind == "induced":
-            return induce((example.program for example in self.examples), chosen.merge).grammar
-        opened = open_grammar(self.grammar_path, chosen.dialect, chosen.start)
-        return without_leading_blank(opened) if isinstance(opened, SynchronousGrammar) else opened
+    def constraint_kind(self) -> ConstraintKind:
+        """The kind of constraint that domain.toml names."""
+        return CONSTRAINT_KINDS[self.table.constraint.kind](self)
+
+    @cached_property
+    def language(self) -> Grammar | SynchronousGrammar | None:
+        """The grammar of the folder, or the one induced from the examples; None where there is none."""
+        return self.constraint_kind.grammar
 
     @property
     def grammar_path(self) -> Path:
@@ -103,19 +88,24 @@ class Domain:
         return self.side("program")
 
     def side(self, target: Target) -> Grammar:
-        """The grammar of what a model should say."""
+        """The grammar of the outputs for a target."""
+        if self.language is None:
+            raise UsageError(f"the domain {self.name} has no grammar", 'Set kind = "grammar" under [constraint].')
         if isinstance(self.language, SynchronousGrammar):
             return self.language.side("program" if target == "program" else "utterance")
         if target == "canonical":
             raise UsageError(
-                f"the grammar of the domain {self.name} knows no canonical utterances",
-                "Write a synchronous one (grammar.scfg), or use the target `program`.",
+                f"the grammar of the domain {self.name} has no canonical utterances",
+                "Write a synchronous grammar (grammar.scfg), or use the target `program`.",
             )
         return self.language
 
     @cached_property
     def translator(self) -> Translator | None:
-        """Canonical utterances to programs and back, where the grammar has both; the shortest program wins."""
+        """The translator between canonical utterances and programs, where the grammar is synchronous.
+
+        The shortest program is the best one.
+        """
         return Translator(self.language) if isinstance(self.language, SynchronousGrammar) else None
 
     @cached_property
@@ -123,26 +113,28 @@ class Domain:
         return self.translator and self.translator.learn(example.program for example in self.examples)
 
     def scored_translator(self, scorer: ScorerName | None = None) -> Translator | None:
-        """The translator with a scorer; if none is named, the one that the domain has chosen."""
+        """The translator with a scorer, by default the one in domain.toml."""
         learned = (scorer or self.table.constraint.scorer) == "learned"
         return self._learned_translator if learned else self.translator
 
     def for_target(self, target: Target) -> "Domain":
-        """The domain with all that its examples need for a target: canonical utterances are made where missing.
+        """Return the domain with examples for a target: missing canonical utterances come from the grammar.
 
-        Examples that were fetched and that the grammar cannot say are left out; in a domain's own folder, an
-        example like that is a mistake.
+        Examples of a benchmark dataset that the grammar does not derive are left out; in a domain's own folder
+        such an example is an error.
         """
         if target == "program" or all(example.canonical for example in self.examples) or self.translator is None:
             return self
-        spoken = [self._with_canonical(example, self.translator) for example in self.examples]
-        taught = tuple(example for example in spoken if example is not None)
-        if not taught:
+        paired = [self._with_canonical(example, self.translator) for example in self.examples]
+        usable = tuple(example for example in paired if example is not None)
+        if not usable:
             raise UsageError(
-                f"the grammar derives the program of none of the {len(spoken)} examples of {self.name}",
-                f"{self._check_command} shows how far each of them gets.",
+                f"the grammar derives the program of none of the {len(paired)} examples of {self.name}",
+                f"{self._check_command} shows where each of them fails.",
             )
-        return replace(self, examples=taught, left_out=len(spoken) - len(taught))
+        targeted = replace(self, examples=usable, left_out=len(paired) - len(usable))
+        targeted.__dict__.update(language=self.language, translator=self.translator)  # read and compiled once
+        return targeted
 
     def _with_canonical(self, example: Example, translator: Translator) -> Example | None:
         if example.canonical:
@@ -162,88 +154,67 @@ class Domain:
     def _check_command(self) -> str:
         return f"`fewparse check {self.name}{'' if self.own_grammar else f' --grammar {self.grammar_path}'}`"
 
-    def as_spoken(self, example: Example) -> Example:
-        """An example, without its canonical utterance where that belongs to a grammar that was replaced."""
+    def without_foreign_canonical(self, example: Example) -> Example:
+        """Return an example without its canonical utterance where that belongs to a replaced grammar."""
         return example if self.own_grammar else replace(example, canonical=None)
 
     @cached_property
     def fold(self) -> Fold | None:
-        """How retrieval folds names of one kind into one word, where the domain asks for it."""
-        if not self.table.retrieve.fold:
+        """The function that folds names for retrieval, where domain.toml names rules to fold."""
+        names = self.table.retrieve.fold
+        if not names:
             return None
-        for name in self.table.retrieve.fold:
+        for name in names:
             if name not in self.grammar.rules:
-                hint = "Give the grammar a rule of that name, or take it out of `fold` in domain.toml."
+                hint = "Add a rule of that name to the grammar, or remove it from `fold` in domain.toml."
                 raise UnknownName("rule to fold", name, self.grammar.rules, hint)
-        return folding(word_kinds(self.grammar, self.table.retrieve.fold))
+        return folding(rules_of_words(self.grammar, names))
 
     def template(self, name: str | None = None) -> Template:
-        """A prompt template: a file of the folder, or a bundled one."""
+        """A prompt template by name: a file of the folder, or a bundled one."""
         name = name or self.table.prompt[self.table.target]
         path = self.folder / (name if name.endswith(".toml") else f"{name}.toml")
         if name != "domain" and path.exists():
             return read_template(read_text(path, DomainError), path)
         return bundled_template(name)
 
-    def constraint(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
-        """The condition on outputs, for this utterance where free text is copied from it."""
-        chosen = self.table.constraint
-        if chosen.kind == "none":
-            return Unconstrained(vocabulary, lead.encode())
-        if chosen.kind == "trie":
-            return Trie((meaning.output(target) for meaning in self.meanings), vocabulary, lead)
-        return ContextFree(self.side(target), vocabulary, lead, self.copied, utterance)
+    def constraint(
+        self, vocabulary: Vocabulary, target: Target, utterance: str = "", template: Template | None = None
+    ) -> Constraint:
+        """Return the constraint on outputs for an utterance, under a prompt template where one is given."""
+        return self.constraint_kind.build(vocabulary, target, template.lead if template else "", utterance)
 
-    def server_grammar(self, target: Target, lead: str, utterance: str) -> str:
-        """The condition on outputs in the notation of llama.cpp, which other servers read too."""
-        chosen = self.table.constraint
-        if chosen.kind == "none":
-            raise UsageError(f"the domain {self.name} has no grammar", "Leave --server-grammar out.")
-        if chosen.kind == "trie":
-            said = tuple(
-                (Text(text),) for text in dict.fromkeys(meaning.output(target) for meaning in self.meanings)
-            )
-            return to_gbnf(Grammar({"start": said}, "start").led_by(lead))
-        return to_gbnf(copy_spans(self.side(target), self.copied, utterance).led_by(lead))
-
-    @property
-    def copied(self) -> tuple[str, ...]:
-        """The rules whose text is copied from the utterance; an induced grammar has one for all texts."""
-        chosen = self.table.constraint
-        return (FREE_TEXT,) if chosen.copy_rules and chosen.kind == "induced" else chosen.copy_rules
-
-    @property
-    def constraint_depends_on_utterance(self) -> bool:
-        """Whether a constraint serves for one utterance only."""
-        return self.table.constraint.kind in GRAMMATICAL and bool(self.copied)
+    def server_grammar(self, target: Target, utterance: str = "", template: Template | None = None) -> str:
+        """Return the constraint on outputs in GBNF, the notation of llama.cpp, which other servers accept too."""
+        return self.constraint_kind.gbnf(target, template.lead if template else "", utterance)
 
     def program_of(self, output: str, target: Target) -> str | None:
-        """The program that an output stands for; None where it stands for none, or is too long to find out."""
+        """Return the program of an output; None where it has none, or is too long to parse."""
         if target == "program":
             return output
-        if not self.table.constraint.synchronous or self.translator is None:
+        if self.translator is None:
             return self._programs.get(output)
         try:
-            return self._meaning(output, self.translator)
+            return self._translate(output, self.translator)
         except LimitExceeded:
             return None
 
-    def _meaning(self, canonical: str, translator: Translator) -> str | None:
-        """The best program; what the examples make likely is only learned where there is a choice."""
+    def _translate(self, canonical: str, translator: Translator) -> str | None:
+        """Return the best program; the scorer is only learned from the examples where there are several."""
         translation = translator.to_program(canonical, wanted=2)
         certain = translation.complete and len(translation.readings) < 2
         scored = None if certain else self.scored_translator()
         return translation.best if scored is None else scored.to_program(canonical).best
 
     @cached_property
-    def meanings(self) -> tuple[Example, ...]:
-        """All that can be said, where that is a finite set: the examples, or a file of the domain's."""
+    def known_outputs(self) -> tuple[Example, ...]:
+        """Programs with their canonical utterances: those of the file `strings`, or of the examples."""
         name = self.table.constraint.strings
         return self.examples if name is None else read_examples(self.data / name, ("program",))
 
     @cached_property
     def _programs(self) -> dict[str, str]:
-        return {e.canonical: e.program for e in reversed(self.meanings) if e.canonical is not None}
+        return {e.canonical: e.program for e in reversed(self.known_outputs) if e.canonical is not None}
 
     @cached_property
     def executor(self) -> Callable[[str], Any] | None:
@@ -252,26 +223,26 @@ class Domain:
 
     @cached_property
     def normal_form(self) -> Callable[[str], str] | None:
-        """The function that writes programs in the one form in which they are compared, loaded on first use."""
+        """The function that normalises programs for comparison, loaded on first use."""
         return self._function("normal form", self.table.normal_form)
 
-    def _function(self, purpose: str, chosen: str | None) -> Callable[[str], Any] | None:
-        """A function of a file of the folder, or of a module."""
-        if chosen is None:
+    def _function(self, purpose: str, name: str | None) -> Callable[[str], Any] | None:
+        """Load a function from a file of the folder, or from a module."""
+        if name is None:
             return None
-        place, _, name = chosen.partition(":")
+        place, _, attribute = name.partition(":")
         path = self.folder / "domain.toml"
         try:
             module = load_file(self.folder / place) if place.endswith(".py") else importlib.import_module(place)
         except Exception as error:
             raise DomainError(f"the {purpose} {place} cannot be loaded: {error!r}", path) from error
-        function = getattr(module, name, None)
+        function = getattr(module, attribute, None)
         if not callable(function):
-            raise DomainError(f"the {purpose} {place} has no function `{name}`", path)
+            raise DomainError(f"the {purpose} {place} has no function `{attribute}`", path)
         return function  # type: ignore[no-any-return]
 
     def execute(self, program: str) -> Any:
-        """The denotation of a program; what the executor raises or JSON cannot say is an `ExecutionError`."""
+        """Return the denotation of a program; raise `ExecutionError` if it fails or is not JSON."""
         if self.executor is None:
             raise ExecutionError(f"the domain {self.name} has no executor")
         try:
@@ -281,27 +252,19 @@ class Domain:
             raise ExecutionError(str(error) or type(error).__name__) from error
         return answer
 
-    def check(self, target: Target | None = None, template: str | None = None) -> None:
-        """Read all that a parse will need, so that mistakes show before a model is loaded."""
+    def check(self, target: Target | None = None, prompt: str | None = None) -> None:
+        """Load everything that a parse needs, so that mistakes are reported before a model is loaded."""
         target = target or self.table.target
-        needed = (*self.examples, *(self.meanings if self.table.constraint.kind == "trie" else ()))
-        silent = target == "canonical" and not all(example.canonical for example in needed)
-        if silent and not self.table.constraint.synchronous:
+        needed = (*self.examples, *(self.known_outputs if self.constraint_kind.finite else ()))
+        missing = target == "canonical" and not all(example.canonical for example in needed)
+        if missing and not self.constraint_kind.synchronous:
             raise UsageError(f"the domain {self.name} lacks canonical utterances", "Use the target `program`.")
-        if self.table.constraint.kind in GRAMMATICAL:
-            side = self.side(target)
-            if not trim(side).grammar.rules:
-                names = sorted(undefined(side))
-                raise ConstraintError(
-                    "the grammar derives no text at all from its start",
-                    f"There are no rules for {listed(names)}." if names else "Does a recursion lack its end?",
-                )
-            copy_spans(side, self.copied, "")
-        _ = self.fold, self.template(template), self.executor, self.normal_form
+        self.constraint_kind.check(target)
+        _ = self.fold, self.template(prompt), self.executor, self.normal_form
 
 
 def load_file(path: Path) -> Any:
-    """A Python file of a domain folder as a module."""
+    """Import a Python file of a domain folder as a module."""
     spec = importlib.util.spec_from_file_location(f"fewparse_domain_{path.parent.name}_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"no Python file at {path}")

@@ -1,4 +1,4 @@
-"""Read the examples of a domain, with every mistake shown at its place."""
+"""Read the examples of a domain; mistakes are shown with line and column."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,19 +13,19 @@ PAIR = ("utterance", "program")
 
 
 def read_examples(path: Path, required: Sequence[str] = PAIR) -> tuple[Example, ...]:
-    """Examples of a JSON-lines file; every mistake is a `DomainError` with line and column."""
+    """Return the examples of a JSON-lines file; a mistake is a `DomainError` with line and column."""
     return tuple(example for _, example in numbered_examples(path, required))
 
 
 def numbered_examples(path: Path, required: Sequence[str] = PAIR) -> Iterator[tuple[int, Example]]:
-    """The examples with their lines."""
+    """Yield the examples with their line numbers."""
     for number, text in enumerate(read_text(path, DomainError).split("\n"), 1):
         if text.strip():
             yield number, read_example(text, number, path, required)
 
 
 def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:
-    """One line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
+    """Read one line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
     source = "\n" * (number - 1) + text
     value = parse_json_line(text, number, path, DomainError)
     known = Example.__dataclass_fields__
@@ -35,9 +35,9 @@ def read_example(text: str, number: int, path: Path, required: Sequence[str]) ->
             hint = UnknownName("key", key, known).hint
             raise DomainError(f"unknown key {key!r}", path, number, column, source, hint)
         if not isinstance(field, str):
-            raise DomainError(f"`{key}` is a string", path, number, column, source)
+            raise DomainError(f"`{key}` must be a string", path, number, column, source)
         if not is_unicode(field):
-            raise DomainError(f"`{key}` has half a character (a lone surrogate)", path, number, column)
+            raise DomainError(f"`{key}` contains a lone surrogate", path, number, column)
     for key in required:
         if not value.get(key, "").strip():
             raise DomainError(f"`{key}` is missing or empty", path, number, 1, source)

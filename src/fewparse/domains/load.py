@@ -4,19 +4,22 @@ import os
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from types import ModuleType
 
 from fewparse.datasets.folder import data_folder
 from fewparse.datasets.overnight.world import WORLDS
+from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
-from fewparse.domains.schema import GRAMMATICAL, ConstraintKind, read_domain_table
+from fewparse.domains.schema import read_domain_table
 from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
+from fewparse.registry import Registry
 
 SETTINGS = "domain.toml"
 
 
 def bundled_domains() -> dict[str, Path]:
-    """The domains that come with fewparse whole, by name."""
+    """Return the folders of the domains bundled with fewparse, by name."""
     return {folder.name: folder for folder in sorted(package().iterdir()) if (folder / EXAMPLES).exists()}
 
 
@@ -26,17 +29,27 @@ def benchmarks() -> list[str]:
 
 
 def known_domains() -> list[str]:
-    """All names that `load_domain` understands."""
-    return [*bundled_domains(), *benchmarks()]
+    """Return all names that `load_domain` accepts."""
+    return [*bundled_domains(), *benchmarks(), *installed_domains()]
+
+
+def installed_domains() -> dict[str, Path]:
+    """Return the folders of domains that installed packages add by the entry point group `fewparse.domains`.
+
+    An entry point names a package whose folder is a domain folder.
+    """
+    taken = dict.fromkeys([*bundled_domains(), *benchmarks()], "")
+    added = Registry[ModuleType]("domain", taken, group="fewparse.domains").added
+    return {name: Path(str(resources.files(module))) for name, module in added.items()}
 
 
 def package() -> Path:
-    """The folder of the bundled domains."""
+    """Return the folder of the bundled domains."""
     return Path(str(resources.files("fewparse.domains")))
 
 
 def find_domain(place: str | Path, data: Path | None = None) -> Domain:
-    """A domain without its examples, which is enough to execute programs and to look at a grammar."""
+    """Return a domain without its examples: enough to execute programs and to inspect the grammar."""
     name = str(place)
     if name in benchmarks():
         benchmark, _, member = name.partition("/")
@@ -46,12 +59,12 @@ def find_domain(place: str | Path, data: Path | None = None) -> Domain:
             executor = f"fewparse.datasets.{benchmark}.execute:{member}"
             table = table.model_copy(update={"name": name, "executor": executor})
         return Domain(folder, table, (), data_folder(data) / name)
-    folder = bundled_domains().get(name) or Path(os.path.expanduser(place))
+    folder = bundled_domains().get(name) or installed_domains().get(name) or Path(os.path.expanduser(place))
     if not folder.is_dir():
         raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")
     if not (folder / SETTINGS).exists():
         raise DomainError(
-            "the folder has no domain.toml", folder, hint="`fewparse new NAME` makes a domain folder."
+            "the folder has no domain.toml", folder, hint="`fewparse new NAME` creates a domain folder."
         )
     return Domain(folder, read_domain_table(folder / SETTINGS), (), folder)
 
@@ -60,17 +73,17 @@ def load_domain(
     place: str | Path,
     data: Path | None = None,
     pool: int | None = None,
-    constraint: ConstraintKind | None = None,
+    constraint: str | None = None,
     grammar: Path | None = None,
     copy: bool | None = None,
 ) -> Domain:
-    """A domain by the name of one that comes with fewparse, or by the path of its folder.
+    """Load a domain by its name, or by the path of its folder.
 
-    `data` is where fetched examples lie. The others take the place of the domain's own settings: `pool` (how many
-    of the examples are taught, from the first), `constraint`, `grammar` (a file or a folder), and `copy` (whether
-    free text must be copied from the utterance).
+    `data` is the folder of downloaded datasets. The others override settings of the domain: `pool` (how many of
+    the training examples to use), `constraint` (its kind), `grammar` (a file or folder), and `copy` (whether free
+    text must be copied from the utterance).
     """
-    domain = with_choices(find_domain(place, data), constraint, grammar, copy)
+    domain = with_overrides(find_domain(place, data), constraint, grammar, copy)
     table = domain.table
     path = domain.data / EXAMPLES
     if domain.data != domain.folder and not path.exists():
@@ -79,44 +92,41 @@ def load_domain(
             f"the examples of {domain.name} are not in {domain.data}",
             f"Fetch them: fewparse data get {benchmark}. Or import them: fewparse data import {benchmark} FOLDER",
         )
-    spoken = table.target == "canonical" and not table.constraint.synchronous
-    examples = read_examples(path, (*PAIR, "canonical") if spoken else PAIR)
+    needs_canonical = table.target == "canonical" and not domain.constraint_kind.synchronous
+    examples = read_examples(path, (*PAIR, "canonical") if needs_canonical else PAIR)
     if not examples:
         raise DomainError("there are no examples", path)
     if pool is not None and not 1 <= pool <= len(examples):
-        raise UsageError(f"a pool of {pool} out of {len(examples)} examples", "Take at least one, at most all.")
-    return replace(domain, examples=tuple(map(domain.as_spoken, examples[: pool or table.pool])))
+        raise UsageError(f"the pool is {pool} of {len(examples)} examples", "Use at least one, at most all.")
+    return replace(domain, examples=tuple(map(domain.without_foreign_canonical, examples[: pool or table.pool])))
 
 
-def with_choices(
-    domain: Domain, constraint: ConstraintKind | None, grammar: Path | None, copy: bool | None
-) -> Domain:
-    """The domain under another constraint than its own; choices that contradict each other are refused."""
+def with_overrides(domain: Domain, constraint: str | None, grammar: Path | None, copy: bool | None) -> Domain:
+    """Return the domain with another constraint; options that contradict each other are a `UsageError`."""
     table, chosen = domain.table, domain.table.constraint
     if grammar is not None:
         if constraint not in (None, "grammar"):
             raise UsageError(
-                f"a grammar is given, and the constraint is `{constraint}`",
-                "Leave one of them out: --grammar or --constraint.",
+                f"a grammar is given, but the constraint is `{constraint}`",
+                "Omit one of them: --grammar or --constraint.",
             )
         place = str(grammar.expanduser().absolute())
         chosen = chosen.model_copy(update={"grammar": place, "dialect": None, "start": "start"})
         constraint = "grammar"
     if constraint is not None:
-        chosen = chosen.model_copy(update={"kind": constraint})
-    if copy and not (chosen.copy_rules and chosen.kind in GRAMMATICAL):
+        chosen = chosen.model_copy(update={"kind": CONSTRAINT_KINDS.check(constraint)})
+    can_copy = CONSTRAINT_KINDS[chosen.kind].can_copy
+    if copy and not (chosen.copy_rules and can_copy):
         raise UsageError(
             f"the domain {domain.name} names no rules whose text could be copied"
-            if chosen.kind in GRAMMATICAL
-            else f"the constraint `{chosen.kind}` cannot tell what is copied",
-            'Leave --copy out, or name some in a domain.toml: copy = ["RULE"] under [constraint] with a grammar.',
+            if can_copy
+            else f"the constraint `{chosen.kind}` has no rules whose text could be copied",
+            'Omit --copy, or name rules in domain.toml: copy = ["RULE"] under [constraint] with a grammar.',
         )
     if copy is False:
         chosen = chosen.model_copy(update={"copy_rules": ()})
-    lost = (grammar is not None or table.constraint.synchronous) and not chosen.synchronous
-    target = "program" if lost else table.target
-    return replace(
-        domain,
-        table=table.model_copy(update={"constraint": chosen, "target": target}),
-        own_grammar=grammar is None,
-    )
+    changed = replace(domain, table=table.model_copy(update={"constraint": chosen}), own_grammar=grammar is None)
+    was_synchronous = grammar is not None or domain.constraint_kind.synchronous
+    if was_synchronous and not changed.constraint_kind.synchronous:  # without canonical utterances
+        changed = replace(changed, table=changed.table.model_copy(update={"target": "program"}))
+    return changed

@@ -1,4 +1,4 @@
-"""`fewparse new`: a domain folder to start from, copied from the bundled starter."""
+"""`fewparse new`: create a domain folder from the bundled starter."""
 
 import re
 import shutil
@@ -9,9 +9,9 @@ from fewparse.errors import UsageError
 
 
 def make_domain(name: str, folder: Path) -> Path:
-    """Copy the starter into a new folder and give it its name; nothing that exists is overwritten."""
+    """Copy the starter into a new folder under a new name; existing files are never overwritten."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        raise UsageError(f"{name!r} is no name for a domain", "Use letters, digits, - and _.")
+        raise UsageError(f"{name!r} is not a valid name for a domain", "Use letters, digits, - and _.")
     if folder.exists():
         raise UsageError(f"{folder} exists already", "Choose another name, or a place with --in.")
     starter = Path(str(resources.files("fewparse.domains"))) / "starter"
@@ -22,5 +22,5 @@ def make_domain(name: str, folder: Path) -> Path:
             settings.read_text(encoding="utf-8").replace('"starter"', f'"{name}"'), encoding="utf-8"
         )
     except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror}") from None
+        raise UsageError(f"{folder} cannot be created: {error.strerror}") from None
     return folder

@@ -1,34 +1,60 @@
-"""The shape of `domain.toml`, and reading it with mistakes shown at their line."""
+"""The schema of `domain.toml`, and its reader, which shows mistakes at their line."""
 
 import re
-from pathlib import Path, PurePath
-from typing import Annotated, Literal, get_args
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    create_model,
+)
+from pydantic_core import PydanticCustomError
 
+from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
 from fewparse.files import parse_toml, read_text
 from fewparse.grammar.induction.induce import Merge
 from fewparse.grammar.readers.load import Dialect
 from fewparse.grammar.translation.scorers import ScorerName
-from fewparse.retrieve.arrange import Order
-from fewparse.search.settings import MAX_WIDTH, Decoder
+from fewparse.registry import Registry
+from fewparse.retrieve.order import Order
+from fewparse.retrieve.retriever import RETRIEVERS
+from fewparse.search.decoder import DECODERS
+from fewparse.search.settings import MAX_WIDTH
 
-ConstraintKind = Literal["grammar", "induced", "trie", "none"]
-GRAMMATICAL: tuple[ConstraintKind, ...] = ("grammar", "induced")
+
+def name_in(registry: Registry[Any]) -> AfterValidator:
+    """Validate a name of a registry."""
+
+    def check(name: str) -> str:
+        try:
+            return registry.check(name)
+        except UnknownName as error:
+            text = f"{error.message}. {error.hint}"
+            raise PydanticCustomError("unknown_name", "{text}", {"text": text}) from None
+
+    return AfterValidator(check)
+
+
 Names = Annotated[tuple[str, ...], Strict(False)]
 FunctionName = Annotated[str, Field(pattern=r"^[\w./-]+:\w+$")]
 
 
 class Table(BaseModel):
-    """A table of the file; unknown keys are mistakes."""
+    """A table of the file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def for_both_targets(value: object) -> object:
-    """A setting for each target; one that is no table is for both."""
+    """Return a table with a setting for each target; a plain value is for both."""
     return value if isinstance(value, dict | Table) else {"program": value, "canonical": value}
 
 
@@ -45,20 +71,19 @@ class PromptTable(Table):
 class RetrieveTable(Table):
     """[retrieve]: which examples come into the prompt, and in which order."""
 
-    retriever: Literal["embedding", "bm25", "lm", "random", "all"] = "embedding"
+    retriever: Annotated[str, name_in(RETRIEVERS)] = "embedding"
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
     order: Order = "best-last"
     fold: Names = ()
 
 
 class ConstraintTable(Table):
-    """[constraint]: what is well-formed.
+    """[constraint]: which outputs are well-formed.
 
-    `trie` = one of a finite set of outputs, those of the examples or of the file `strings`; `induced` = a grammar
-    made of the examples' programs.
+    A kind uses some of these settings (see `domains/constraints/`); one with its own settings extends this table.
     """
 
-    kind: ConstraintKind = "grammar"
+    kind: Annotated[str, name_in(CONSTRAINT_KINDS)] = "grammar"
     strings: str | None = None
     grammar: str = "grammar.lark"
     dialect: Dialect | None = None
@@ -66,11 +91,6 @@ class ConstraintTable(Table):
     scorer: ScorerName = "learned"
     start: str = "start"
     copy_rules: Annotated[Names, Field(alias="copy")] = ()
-
-    @property
-    def synchronous(self) -> bool:
-        """Whether the grammar has canonical utterances beside programs."""
-        return self.kind == "grammar" and (self.dialect or PurePath(self.grammar).suffix) not in ("lark", ".lark")
 
 
 Tokens = Annotated[int, Field(ge=1, le=4096)]
@@ -89,7 +109,7 @@ class MaxTokensTable(Table):
 class SearchTable(Table):
     """[search]: how to decode."""
 
-    decoder: Decoder = "speculative"
+    decoder: Annotated[str, name_in(DECODERS)] = "speculative"
     width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 5
     temperature: Annotated[float, Field(ge=0, le=10)] = 0.5
     rerank: Annotated[float, Field(ge=0, le=100)] = 0.0
@@ -113,7 +133,7 @@ class DomainTable(Table):
     tuned: SearchTable | None = None
 
     def search_for(self, adapted: bool) -> SearchTable:
-        """How to decode; under an adapter, [tuned] has the last word."""
+        """Return [search]; with an adapter, overridden by [tuned]."""
         if not adapted or self.tuned is None:
             return self.search
         return self.search.model_copy(
@@ -125,24 +145,33 @@ def read_domain_table(path: Path) -> DomainTable:
     """Read `domain.toml`; every mistake is a `DomainError` with its place."""
     source = read_text(path, DomainError)
     table = parse_toml(source, path)
+    schema = schema_for(table)
     try:
-        return DomainTable.model_validate(table)
+        return schema.model_validate(table)
     except ValidationError as error:
         first = error.errors()[0]
         where = [part for part in first["loc"] if isinstance(part, str)]
         at = line_of(source, where)
         key = ".".join(where)
         if first["type"] == "extra_forbidden":
-            owner = owner_of(where)
+            owner = owner_of(schema, where)
             known = [f.alias or name for name, f in owner.model_fields.items()]
             hint = UnknownName("key", where[-1], known).hint
             raise DomainError(f"unknown key `{key}`", path, at, None, source, hint) from None
         raise DomainError(f"`{key}`: {first['msg']}", path, at, None, source) from None
 
 
-def owner_of(where: list[str]) -> type[Table]:
-    """The table in which a key stands."""
-    owner: type[Table] = DomainTable
+def schema_for(table: dict[str, Any]) -> type[DomainTable]:
+    """Return the schema of the file: its [constraint] may be of a kind with settings of its own."""
+    constraint = table.get("constraint")
+    kind = constraint.get("kind") if isinstance(constraint, dict) else None
+    own = CONSTRAINT_KINDS[kind].table if isinstance(kind, str) and kind in CONSTRAINT_KINDS else None
+    return DomainTable if own is None else create_model("DomainTable", __base__=DomainTable, constraint=(own, ...))
+
+
+def owner_of(schema: type[Table], where: list[str]) -> type[Table]:
+    """Return the table that contains a key."""
+    owner = schema
     for part in where[:-1]:
         annotation = owner.model_fields[part].annotation
         for kind in get_args(annotation) or (annotation,):
@@ -152,7 +181,7 @@ def owner_of(where: list[str]) -> type[Table]:
 
 
 def line_of(source: str, where: list[str]) -> int | None:
-    """The line of a key: below its table's header where it has one, or that of an inline table."""
+    """Return the line of a key: below its table's header, or that of an inline table."""
     lines = source.splitlines()
     start = 0
     for part in where[:-1]:

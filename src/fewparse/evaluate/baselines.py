@@ -10,7 +10,7 @@ from fewparse.example import Candidate, Example, Target
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.rerank import Alignment
-from fewparse.retrieve.retriever import Retriever, open_retriever
+from fewparse.retrieve.retriever import Pool, Retriever, open_retriever
 
 KEPT = 10
 
@@ -61,18 +61,18 @@ def baselines(domain: Domain, target: Target, model: LanguageModel, seed: int) -
     taught = domain.for_target(target).examples
     utterances = [example.utterance for example in taught]
     for name in ("embedding", "bm25"):
-        retriever = open_retriever(name, utterances, model, seed, domain.fold)
+        retriever = open_retriever(name, Pool(utterances, model, seed), domain.fold)
         yield Ranking(f"no model: nearest training utterance, {name}", taught, retriever, target)
-    if domain.table.constraint.kind != "trie":
+    if not domain.constraint_kind.finite:
         return
-    meanings = domain.meanings
+    meanings = domain.known_outputs
     outputs = [meaning.output(target) for meaning in meanings]
     alignment = Alignment((e.utterance, e.output(target)) for e in taught)
     yield Ranking(
         "no model: output that explains the utterance best", meanings, Explaining(outputs, alignment), target
     )
     if all(meaning.canonical for meaning in meanings):
-        retriever = open_retriever("embedding", [str(m.canonical) for m in meanings], model, seed)
+        retriever = open_retriever("embedding", Pool([str(m.canonical) for m in meanings], model, seed))
         yield Ranking("no model: most similar canonical utterance, embedding", meanings, retriever, target)
 
 

@@ -15,16 +15,20 @@ def reachable(domain: Domain, options: Options, items: Sequence[Example]) -> Pro
 
     Where free text is copied from the utterance, each item has a constraint of its own.
     """
-    if not options.constrained or domain.table.constraint.kind == "none":
+    if not options.constrained or not domain.constraint_kind.constrains:
         return None
-    lead = domain.template(options.prompt).lead
-    shared = None if domain.constraint_depends_on_utterance else domain.constraint(BYTES, options.target, lead, "")
+    template = domain.template(options.prompt)
+    shared = (
+        None
+        if domain.constraint_kind.depends_on_utterance
+        else domain.constraint(BYTES, options.target, "", template)
+    )
     flags = []
     for item in items:
-        constraint = shared or domain.constraint(BYTES, options.target, lead, item.utterance)
+        constraint = shared or domain.constraint(BYTES, options.target, item.utterance, template)
         try:
             gold = gold_output(domain, item, options.target)
-            flags.append(gold is not None and constraint.accepts((lead + gold).encode()))
+            flags.append(gold is not None and constraint.accepts((template.lead + gold).encode()))
         except LimitExceeded:  # too long to find out, and so it would be for a search
             flags.append(False)
     return count(flags)
@@ -34,7 +38,7 @@ def gold_output(domain: Domain, item: Example, target: Target) -> str | None:
     """What a model should say for an item; None where its program has no canonical utterance."""
     if target == "program":
         return item.program
-    canonical = domain.as_spoken(item).canonical
-    if canonical or not domain.table.constraint.synchronous or domain.translator is None:
+    canonical = domain.without_foreign_canonical(item).canonical
+    if canonical or domain.translator is None:
         return canonical
     return domain.translator.to_utterance(item.program).best

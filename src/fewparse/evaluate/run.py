@@ -27,6 +27,7 @@ from fewparse.evaluate.system import Prediction, Prompted, Reading, System
 from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.model import LanguageModel
+from fewparse.options import Options
 from fewparse.parser import Parser
 from fewparse.rerank import vote
 from fewparse.search.settings import MAX_WIDTH
@@ -72,7 +73,11 @@ def prompted(domain: Domain, model: LanguageModel, settings: Settings) -> list[S
     """A parser for each setting, with all its candidates; those of one prompt should stand together."""
     reading = Reading()
     return [
-        Prompted(name, Parser.from_domain(domain, model, **{"n_best": 2 * MAX_WIDTH, **chosen}), reading)
+        Prompted(
+            name,
+            Parser(domain, model, Options.resolve(domain, model.name, **{"n_best": 2 * MAX_WIDTH, **chosen})),
+            reading,
+        )
         for name, chosen in settings.items()
     ]
 

@@ -96,7 +96,7 @@ class Prompted:
         """The model, the options, and whatever the domain's files say."""
         domain, options = self._parser.domain, asdict(self._parser.options)
         adapter = options.pop("adapter")
-        said = domain.meanings if domain.table.constraint.kind == "trie" else ()
+        said = domain.known_outputs if domain.constraint_kind.finite else ()
         return {
             "version": version("fewparse"),
             "model": self._parser.model.name,

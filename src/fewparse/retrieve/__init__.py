@@ -1,1 +1,1 @@
-"""Choose examples: which of the pool come into the prompt, and in which order."""
+"""Retrieval: which examples of the pool come into the prompt, and in which order."""

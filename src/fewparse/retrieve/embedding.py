@@ -1,4 +1,4 @@
-"""Similarity of sentence vectors."""
+"""Cosine similarity of sentence embeddings."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -10,22 +10,23 @@ from numpy.typing import NDArray
 
 from fewparse.errors import ModelUnavailable
 from fewparse.lm.usage import Usage
+from fewparse.retrieve.retriever import Pool
 
 Vectors = NDArray[np.float32]
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors; any sentence encoder fits."""
+    """A sentence encoder."""
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One row a text."""
+        """Return one row per text."""
 
 
 class WordVectors:
-    """The static vectors that the `wordllama` wheel carries: small, quick, no torch, no download.
+    """Static word vectors from the `wordllama` wheel: small, fast, no torch, no download.
 
     Only its two data files are read: importing the package takes longer than a parse, and its own loader looks
-    for the tokenizer in the wrong folder and then goes to the network.
+    for the tokenizer in the wrong folder and then accesses the network.
     """
 
     def __init__(self) -> None:
@@ -38,29 +39,32 @@ class WordVectors:
         self._table: Vectors = load_file(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """The mean of the token vectors of each text."""
+        """Return the mean of the token vectors of each text."""
         rows = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
         nothing = np.zeros(self._table.shape[1], np.float32)
         return np.stack([self._table[ids].astype(np.float32).mean(axis=0) if ids else nothing for ids in rows])
 
 
 def package_folder(name: str) -> Path:
-    """Where an installed package lies, without importing it."""
+    """Return the folder of an installed package without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ModelUnavailable(f"the package {name} is not installed", f"pip install {name}")
     return Path(spec.origin).parent
 
 
-class Embedding:
-    """Cosine similarity between utterances."""
+class EmbeddingRetriever:
+    """Ranks by the cosine between the embeddings of utterances."""
 
-    def __init__(self, pool: Sequence[str], encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._vectors = unit(encoder.encode(pool)) if pool else np.zeros((0, 1), np.float32)
+    compares_words = True
+
+    def __init__(self, pool: Pool, encoder: Encoder | None = None) -> None:
+        self._encoder = encoder or WordVectors()
+        texts = pool.utterances
+        self._vectors = unit(self._encoder.encode(texts)) if texts else np.zeros((0, 1), np.float32)
 
     def rank(self, utterance: str, usage: Usage) -> list[int]:
-        """By cosine."""
+        """Rank by cosine similarity."""
         if not len(self._vectors):
             return []
         similarity = self._vectors @ unit(self._encoder.encode([utterance]))[0]
@@ -68,6 +72,6 @@ class Embedding:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Rows of length one; a row of zeros stays."""
+    """Return the rows normalised to length one; a row of zeros stays."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, np.where(norms > 0, norms, 1), dtype=np.float32)

@@ -1,7 +1,7 @@
-"""Folding: names of one kind count as one word, so that utterances of one shape find each other.
+"""Folding: words of one grammar rule are replaced by the rule's name before utterances are compared.
 
-"What do I have with Elena tomorrow?" should find "what does Tom have on Friday", not whatever else mentions
-Elena. Which words are of one kind, the grammar already says.
+"What do I have with Elena tomorrow?" should find "what does Tom have on Friday" rather than other utterances
+that mention Elena. The grammar defines which words are of one kind.
 """
 
 import re
@@ -15,8 +15,8 @@ WORD = re.compile(r"[\w:.]*\w")
 Fold = Callable[[str], str]
 
 
-def words_of_kinds(grammar: Grammar, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """The words that each of these rules can be, by the rule's name in lower case."""
+def words_of_rules(grammar: Grammar, names: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the words that each of these rules derives, by the rule's name in lower case."""
     return {
         name.lower(): [
             symbol.text
@@ -29,30 +29,30 @@ def words_of_kinds(grammar: Grammar, names: tuple[str, ...]) -> dict[str, list[s
     }
 
 
-def word_kinds(grammar: Grammar, names: tuple[str, ...]) -> dict[str, str]:
-    """The words that each of these rules can be, lower-cased, with the rule's name as their kind."""
-    return {word.lower(): kind for kind, words in words_of_kinds(grammar, names).items() for word in words}
+def rules_of_words(grammar: Grammar, names: tuple[str, ...]) -> dict[str, str]:
+    """Return the inverse of `words_of_rules`: a lower-cased word to the name of its rule."""
+    return {word.lower(): rule for rule, words in words_of_rules(grammar, names).items() for word in words}
 
 
-def folding(kinds: Mapping[str, str]) -> Fold:
-    """A function that replaces known words by their kind, and whatever has a digit by `number`."""
+def folding(rules: Mapping[str, str]) -> Fold:
+    """Return a function that replaces known words by their rule, and words with a digit by `number`."""
 
     def replaced(match: re.Match[str]) -> str:
         word = match.group().lower()
         if any(char.isdigit() for char in word):
             return "number"
-        return kinds.get(word, match.group())
+        return rules.get(word, match.group())
 
     return lambda text: WORD.sub(replaced, text)
 
 
-class Folded:
-    """A retriever over a folded pool that folds what it is asked."""
+class FoldedRetriever:
+    """A retriever over a folded pool: folds the utterance, then ranks."""
 
     def __init__(self, inner: Retriever, fold: Fold) -> None:
         self._inner = inner
         self._fold = fold
 
     def rank(self, utterance: str, usage: Usage) -> list[int]:
-        """The inner retriever's ranking of the folded utterance."""
+        """Return the inner retriever's ranking of the folded utterance."""
         return self._inner.rank(self._fold(utterance), usage)

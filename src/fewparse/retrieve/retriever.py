@@ -1,48 +1,56 @@
-"""The protocol of a retriever, and opening one by name."""
+"""The retriever protocol, and the table of retrievers."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from fewparse.errors import UnknownName
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
-
-RETRIEVERS = ("embedding", "bm25", "lm", "random", "all")
+from fewparse.registry import Registry
 
 
 class Retriever(Protocol):
-    """Ranks a fixed pool of utterances by their use as examples for a new one."""
+    """Ranks a fixed pool of utterances by their similarity to a new one."""
 
     def rank(self, utterance: str, usage: Usage) -> list[int]:
-        """The indices of the whole pool, most similar first, ties by index."""
+        """Return the indices of the whole pool, most similar first, ties by index.
+
+        Calls of a language model are counted in `usage`.
+        """
 
 
-def open_retriever(
-    name: str, pool: Sequence[str], model: LanguageModel, seed: int, fold: Callable[[str], str] | None = None
-) -> Retriever:
-    """The retriever of that name over a pool; what it needs is imported only now.
+@dataclass(frozen=True)
+class Pool:
+    """What a retriever is built from: the utterances to rank, the language model and the random seed."""
 
-    Those that compare words compare folded ones where `fold` is given.
+    utterances: Sequence[str]
+    model: LanguageModel
+    seed: int = 0
+
+
+RETRIEVERS: Registry[Callable[[Pool], Retriever]] = Registry(
+    "retriever",
+    {
+        "embedding": "fewparse.retrieve.embedding:EmbeddingRetriever",
+        "bm25": "fewparse.retrieve.bm25:Bm25Retriever",
+        "lm": "fewparse.retrieve.lm:LmRetriever",
+        "random": "fewparse.retrieve.baselines:RandomRetriever",
+        "all": "fewparse.retrieve.baselines:PoolOrder",
+    },
+    group="fewparse.retrievers",
+)
+
+
+def open_retriever(name: str, pool: Pool, fold: Callable[[str], str] | None = None) -> Retriever:
+    """Build the retriever of that name over a pool.
+
+    `fold` replaces names of one kind by one word; it applies to retrievers that compare words (those with a true
+    class attribute `compares_words`).
     """
-    if fold is not None and name in ("bm25", "embedding"):
-        from fewparse.retrieve.folding import Folded
+    build = RETRIEVERS[name]
+    if fold is None or not getattr(build, "compares_words", False):
+        return build(pool)
+    from fewparse.retrieve.folding import FoldedRetriever
 
-        return Folded(open_retriever(name, [fold(text) for text in pool], model, seed), fold)
-    match name:
-        case "bm25":
-            from fewparse.retrieve.bm25 import Bm25
-
-            return Bm25(pool)
-        case "embedding":
-            from fewparse.retrieve.embedding import Embedding, WordVectors
-
-            return Embedding(pool, WordVectors())
-        case "lm":
-            from fewparse.retrieve.likelihood import Likelihood
-
-            return Likelihood(pool, model)
-        case "random" | "all":
-            from fewparse.retrieve.plain import All, Random
-
-            return All(pool) if name == "all" else Random(pool, seed)
-    raise UnknownName("retriever", name, RETRIEVERS)
+    folded = replace(pool, utterances=[fold(text) for text in pool.utterances])
+    return FoldedRetriever(build(folded), fold)

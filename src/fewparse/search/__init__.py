@@ -1,1 +1,1 @@
-"""Decode: search for the best well-formed outputs, seeing models and constraints only as protocols."""
+"""Decoding: a prompt, a language model and a constraint in; finished hypotheses, best first, out."""

@@ -1,38 +1,48 @@
-"""Constrained beam search; greedy is a beam of one."""
+"""Constrained beam search; greedy decoding is a beam of one."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from fewparse.events import Kept, RoundEnded, RoundStarted
 from fewparse.search.context import SearchContext
-from fewparse.search.events import Kept, RoundBegan, RoundEnded
-from fewparse.search.forced_tokens import force
+from fewparse.search.decoder import Decoder
+from fewparse.search.forced_tokens import append_forced
 from fewparse.search.hypothesis import Hypothesis, ranked, split
 
 
-def beam_search(context: SearchContext, begin: Sequence[Hypothesis], number: int = 0) -> list[Hypothesis]:
-    """All finished hypotheses met on the way; where there are none, those that reached the length limit.
+def beam_search(context: SearchContext, start: Sequence[Hypothesis], number: int = 0) -> list[Hypothesis]:
+    """Return all finished hypotheses met on the way, or else those that reached the length limit.
 
-    Each step, the `width` best of all continuations and endings stay. A finished one that falls out is out of
-    the search, but still an output, unless the search is greedy: then its one path is the answer. `number` is
-    that of the last round before, where this search carries on another.
+    After each step the `width` best of all continuations and endings stay. A finished hypothesis that falls out of
+    the beam is still an output, unless the width is 1: then the one path is the answer. `number` is the number of
+    the last round, where this search continues another one.
     """
     settings, emit = context.settings, context.emit
-    width = 1 if settings.decoder == "greedy" else settings.width
-    live, finished = split(begin)
+    live, finished = split(start)
     overlong: list[Hypothesis] = []
     ended: list[Hypothesis] = []
     while live:
         number += 1
-        emit(RoundBegan(number, tuple(h.text for h in live)))
+        emit(RoundStarted(number, tuple(h.text for h in live)))
         if settings.forced_spans:
-            live = force(context, live)
-        answers = context.best_allowed(live, width)
+            live = append_forced(context, live)
+        answers = context.best_allowed(live, settings.width)
         candidates = list(finished)
         for hypothesis, answer in zip(live, answers, strict=True):
-            candidates += hypothesis.successors(answer, width)
+            candidates += hypothesis.successors(answer, settings.width)
         ended += split(candidates)[1]
-        kept = ranked(candidates, width)
+        kept = ranked(candidates, settings.width)
         emit(RoundEnded(number, tuple(Kept(h.text, h.score, h.finished) for h in kept)))
         live, finished = split(kept)
         overlong += [h for h in live if len(h.tokens) >= settings.max_tokens]
         live = [h for h in live if len(h.tokens) < settings.max_tokens]
-    return (ended if width > 1 else finished) or overlong
+    return (ended if settings.width > 1 else finished) or overlong
+
+
+def greedy_search(context: SearchContext, start: Sequence[Hypothesis], number: int = 0) -> list[Hypothesis]:
+    """Beam search of width 1."""
+    return beam_search(replace(context, settings=replace(context.settings, width=1)), start, number)
+
+
+BEAM = Decoder(beam_search)
+GREEDY = Decoder(greedy_search, label="")

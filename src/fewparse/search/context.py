@@ -1,72 +1,103 @@
-"""One context: whom a search asks, about what, how, and who is told of it."""
+"""State shared by one search: model, prompt, settings, usage, listener, cancellation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from threading import Event as Flag
 
 import numpy as np
 
 from fewparse.constrain.state import State
-from fewparse.lm.model import LanguageModel, NextTokens, ScoredToken, Token
+from fewparse.errors import ParseCancelled
+from fewparse.events import Listener, Spelled
+from fewparse.lm.model import Completion, Guide, LanguageModel, NextTokens, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
-from fewparse.search.events import Listener, Spelt
 from fewparse.search.hypothesis import Hypothesis
-from fewparse.search.settings import Settings
+from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import is_text
 
-AS_MANY_AS_TOLD = 100
-"""How many next tokens are asked for where the vocabulary is unknown, and with it which of them may follow."""
-MOST_SPELT, LONGEST_CHARACTER = 256, 4
+REPORTED_TOKENS = 100
+"""How many next tokens are requested where the vocabulary, and so the set of allowed tokens, is unknown."""
+MAX_CHARACTERS, MAX_CHARACTER_BYTES = 256, 4
 
 
 @dataclass(frozen=True)
 class SearchContext:
-    """What all parts of one search share."""
+    """The model calls of one search. A set `cancel` flag ends the search before its next call."""
 
     model: LanguageModel
     prompt: Prompt
-    settings: Settings
+    settings: SearchSettings
     usage: Usage
     emit: Listener
+    cancel: Flag | None = None
+
+    def sample(self, live: Sequence[Hypothesis], sampling: Sampling) -> list[list[Completion]]:
+        """Sample completions of each hypothesis; a sample may stop at its first invalid token."""
+        self._check_cancelled()
+        guides: list[Guide | None] = [h.state for h in live]
+        if self.cancel is not None:
+            guides = [CancellableGuide(h.state, self.cancel) for h in live]
+        completions = self.model.sample(self.prompt, [h.tokens for h in live], sampling, self.usage, guides)
+        self._check_cancelled()
+        return completions
 
     def best_allowed(self, live: Sequence[Hypothesis], width: int) -> list[NextTokens]:
-        """The best allowed next tokens of each hypothesis, exact where the model knows its vocabulary."""
+        """Return the best allowed next tokens of each hypothesis, exact where the vocabulary is known."""
+        self._check_cancelled()
         for hypothesis in live:
             hypothesis.state.must_end  # noqa: B018 -- raises at a dead end, before a request is spent on it
         known = self.model.vocabulary is not None
         masks = [h.state.mask() for h in live] if known else None
-        k = width if known else max(width, self.settings.alternatives, AS_MANY_AS_TOLD)
+        k = width if known else max(width, self.settings.alternatives, REPORTED_TOKENS)
         tokens = [h.tokens for h in live]
         answers = self.model.next_tokens(self.prompt, tokens, k, self.settings.stop, self.usage, masks)
         return [
-            answer if known and answer.best else self._with_a_way_on(hypothesis, answer)
+            answer if known and answer.best else self._with_continuation(hypothesis, answer)
             for hypothesis, answer in zip(live, answers, strict=True)
         ]
 
-    def _with_a_way_on(self, hypothesis: Hypothesis, answer: NextTokens) -> NextTokens:
-        """The answer; where none of the tokens that a model tells may follow, what the constraint would say.
+    def _with_continuation(self, hypothesis: Hypothesis, answer: NextTokens) -> NextTokens:
+        """Return the answer; where none of its tokens may follow, with continuations from the constraint.
 
-        That is one span if it is forced, else any character that may follow. Nobody tells their
-        log-probabilities: they get the most they can have.
+        These are the forced span, or else every character that may follow. Their log-probabilities are unknown;
+        they get the upper bound.
         """
         state = hypothesis.state
         if answer.complete or state.may_end or any(state.advance(choice.token.bytes) for choice in answer.best):
             return answer
         forced = state.forced()
-        spans = [forced] if forced else list(islice(characters(state), MOST_SPELT))
-        self.emit(Spelt(hypothesis.text, tuple(spans)))
+        spans = [forced] if forced else list(islice(characters(state), MAX_CHARACTERS))
+        self.emit(Spelled(hypothesis.text, tuple(spans)))
         return answer._replace(best=tuple(ScoredToken(Token(span), answer.bound) for span in spans))
 
+    def _check_cancelled(self) -> None:
+        if self.cancel is not None and self.cancel.is_set():
+            raise ParseCancelled
 
-def characters(state: State, begun: bytes = b"") -> Iterator[bytes]:
-    """The characters that may follow, each as its bytes."""
+
+@dataclass(frozen=True)
+class CancellableGuide:
+    """A guide that ends samples once the flag is set."""
+
+    guide: Guide
+    cancel: Flag
+
+    def advance(self, piece: bytes) -> Guide | None:
+        """Return the guide after these bytes, or None where no more tokens are wanted."""
+        following = None if self.cancel.is_set() else self.guide.advance(piece)
+        return None if following is None else CancellableGuide(following, self.cancel)
+
+
+def characters(state: State, prefix: bytes = b"") -> Iterator[bytes]:
+    """Yield the characters that may follow, each as its UTF-8 bytes."""
     for byte in np.unique(state.vocabulary.first_bytes[state.mask()]):
-        said = begun + bytes([int(byte)])
-        following = state.advance(said[-1:])
+        text = prefix + bytes([int(byte)])
+        following = state.advance(text[-1:])
         if following is None:
             continue
-        if is_text(said):
-            yield said
-        elif len(said) < LONGEST_CHARACTER:
-            yield from characters(following, said)
+        if is_text(text):
+            yield text
+        elif len(text) < MAX_CHARACTER_BYTES:
+            yield from characters(following, text)

@@ -1,39 +1,43 @@
-"""The door to the decoders: from a prompt and a constraint to finished outputs, best first."""
+"""Decode: from a prompt and a constraint to finished hypotheses, best first."""
+
+from threading import Event as Flag
 
 from fewparse.constrain.state import Constraint
 from fewparse.errors import UsageError
+from fewparse.events import Listener, ignore
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
-from fewparse.search.beam import beam_search
-from fewparse.search.completion import close
+from fewparse.search.completion import complete
 from fewparse.search.context import SearchContext
-from fewparse.search.events import Listener, ignore
+from fewparse.search.decoder import DECODERS
 from fewparse.search.hypothesis import Hypothesis, ranked
-from fewparse.search.settings import Settings
-from fewparse.search.speculative import speculative_search
+from fewparse.search.settings import SearchSettings
 
 
 def decode(
     model: LanguageModel,
     prompt: Prompt,
     constraint: Constraint,
-    settings: Settings,
+    settings: SearchSettings,
     usage: Usage,
     emit: Listener = ignore,
+    cancel: Flag | None = None,
 ) -> list[Hypothesis]:
-    """Finished hypotheses, one a string, best first; none where even closing at the length limit failed."""
-    if settings.decoder != "speculative" and not model.supports_prefix:
+    """Return finished hypotheses with distinct strings, best first.
+
+    The list is empty where nothing finished and no completion was found at the length limit. `ParseCancelled` is
+    raised before the next model call once `cancel` is set.
+    """
+    decoder = DECODERS[settings.decoder]
+    if decoder.needs_prefix and not model.supports_prefix:
         raise UsageError(
-            f"the decoder `{settings.decoder}` asks what follows the beginning of an output, which {model.name} "
-            "cannot be asked",
+            f"the decoder `{settings.decoder}` continues partial outputs, and {model.name} cannot",
             "Use --decoder speculative.",
         )
-    search = speculative_search if settings.decoder == "speculative" else beam_search
-    begin = [Hypothesis((), 0.0, constraint.start())]
-    context = SearchContext(model, prompt, settings, usage, emit)
-    found = ranked(search(context, begin))
+    context = SearchContext(model, prompt, settings, usage, emit, cancel)
+    found = ranked(decoder.search(context, [Hypothesis((), 0.0, constraint.start())]))
     if found and not found[0].finished:
-        closed = close(context, found[0], constraint)
-        return [closed] if closed else []
+        completed = complete(context, found[0], constraint)
+        return [completed] if completed else []
     return found

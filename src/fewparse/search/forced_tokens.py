@@ -1,24 +1,24 @@
-"""Forced spans: where the grammar leaves one continuation, append it without asking for each token.
+"""Forced tokens: where the constraint allows one continuation only, append it without a query per token.
 
-The span is written as the model's own tokenizer writes it, without its last token, which might have merged
-with what follows. Its log-probability is accounted in full: the model scores the span in one pass.
+The span is tokenised as the model's own tokenizer does it, without its last token, which might have merged with
+what follows. Its log-probability counts in full: the model scores the span in one pass.
 """
 
 from collections.abc import Sequence
 
+from fewparse.events import Forced
 from fewparse.lm.model import LanguageModel, Prefix
 from fewparse.search.context import SearchContext
-from fewparse.search.events import Forced
 from fewparse.search.hypothesis import Hypothesis
 
-SHORTEST = 2
+MIN_TOKENS = 2
 
 
-def force(context: SearchContext, live: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The hypotheses, each with its forced span of two or more tokens appended."""
+def append_forced(context: SearchContext, live: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Return the hypotheses, each with its forced span of two or more tokens appended."""
     model = context.model
     spans = [forced_tokens(model, h, context.settings.max_tokens) for h in live]
-    long = [i for i, span in enumerate(spans) if len(span) >= SHORTEST]
+    long = [i for i, span in enumerate(spans) if len(span) >= MIN_TOKENS]
     if not long:
         return list(live)
     prefixes = [live[i].tokens for i in long]
@@ -31,10 +31,10 @@ def force(context: SearchContext, live: Sequence[Hypothesis]) -> list[Hypothesis
     return forced
 
 
-def forced_tokens(model: LanguageModel, hypothesis: Hypothesis, limit: int) -> Prefix:
-    """The tokens of the forced bytes, but for the last; none where they break a character."""
+def forced_tokens(model: LanguageModel, hypothesis: Hypothesis, max_tokens: int) -> Prefix:
+    """Return the tokens of the forced bytes without the last one; none where they end within a character."""
     try:
         text = hypothesis.state.forced().decode()
     except UnicodeDecodeError:
         return ()
-    return model.tokenize(text)[:-1][: max(0, limit - len(hypothesis.tokens))] if text else ()
+    return model.tokenize(text)[:-1][: max(0, max_tokens - len(hypothesis.tokens))] if text else ()

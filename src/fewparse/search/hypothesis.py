@@ -1,4 +1,4 @@
-"""A hypothesis: the tokens said so far, what they score, and where the constraint stands."""
+"""A hypothesis: a token sequence, its score, and the state of the constraint after it."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from fewparse.lm.model import NextTokens, Prefix, ScoredToken
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Tokens with their log-probability at temperature 1; the ending is counted once it is finished."""
+    """Tokens with their log-probability at temperature 1; a finished one includes that of ending."""
 
     tokens: Prefix
     logprob: float
@@ -20,32 +20,32 @@ class Hypothesis:
 
     @cached_property
     def text(self) -> bytes:
-        """What has been said."""
+        """The bytes of the tokens."""
         return b"".join(token.bytes for token in self.tokens)
 
     @cached_property
     def score(self) -> float:
-        """The log-probability, normalised by length as in GNMT."""
+        """The log-probability with GNMT length normalisation."""
         return normalised(self.logprob, len(self.tokens) + self.finished)
 
     @property
     def key(self) -> tuple[bytes, bool]:
-        """What makes two hypotheses the same: tokenisations of one string are one output."""
+        """Identifies duplicates: different tokenisations of one string are one output."""
         return self.text, self.finished
 
     def finish(self, end_logprob: float) -> "Hypothesis":
-        """The same, ended here."""
+        """Return the finished hypothesis."""
         return replace(self, logprob=self.logprob + end_logprob, finished=True)
 
     def extend(self, choice: ScoredToken) -> "Hypothesis | None":
-        """One token more, if it may follow."""
+        """Return the hypothesis with one more token, or None if the constraint does not allow it."""
         state = self.state.advance(choice.token.bytes)
         if state is None:
             return None
         return Hypothesis((*self.tokens, choice.token), self.logprob + choice.logprob, state)
 
     def successors(self, answer: NextTokens, width: int) -> list["Hypothesis"]:
-        """The best allowed continuations by one token, and a finished copy if it may end here."""
+        """Return the `width` best allowed continuations, and a finished copy if the output may end here."""
         found: list[Hypothesis] = []
         for choice in answer.best:
             if len(found) == width:
@@ -59,16 +59,16 @@ class Hypothesis:
 
 
 def normalised(logprob: float, length: int) -> float:
-    """Log P / ((5 + L)^0.7 / 6^0.7)."""
+    """Return log P / ((5 + L)^0.7 / 6^0.7), the length normalisation of GNMT (Wu et al., 2016)."""
     return logprob / math.pow((5 + length) / 6, 0.7)
 
 
 def ranked(hypotheses: Iterable[Hypothesis], width: int | None = None) -> list[Hypothesis]:
-    """Distinct hypotheses, best first (ties by text), at most `width`."""
+    """Return distinct hypotheses, best first (ties by text), at most `width`."""
     distinct = {h.key: h for h in sorted(hypotheses, key=lambda h: h.score)}
     return sorted(distinct.values(), key=lambda h: (-h.score, h.text))[:width]
 
 
 def split(hypotheses: Sequence[Hypothesis]) -> tuple[list[Hypothesis], list[Hypothesis]]:
-    """The live ones and the finished ones."""
+    """Return the live and the finished hypotheses."""
     return [h for h in hypotheses if not h.finished], [h for h in hypotheses if h.finished]

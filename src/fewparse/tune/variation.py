@@ -4,11 +4,10 @@ from typing import Protocol
 
 import numpy as np
 
-from fewparse.constrain.cfg import ContextFree
+from fewparse.constrain.cfg import CfgConstraint
 from fewparse.domains.domain import Domain
-from fewparse.domains.schema import GRAMMATICAL
 from fewparse.example import TARGETS, Example, Target
-from fewparse.retrieve.folding import words_of_kinds
+from fewparse.retrieve.folding import words_of_rules
 from fewparse.tune.names import Names
 from fewparse.tune.quotations import Quotations
 from fewparse.vocabulary import BYTES
@@ -23,15 +22,15 @@ class Variation(Protocol):
 
 def variation(domain: Domain) -> Variation | None:
     """By the kinds of words that the domain folds, else by what its programs quote; not without a grammar."""
-    if domain.table.constraint.kind not in GRAMMATICAL:
+    if domain.language is None:
         return None
     targets: tuple[Target, ...] = TARGETS if domain.translator else ("program",)
-    sides = {target: ContextFree(domain.side(target), BYTES, "", (), "") for target in targets}
+    sides = {target: CfgConstraint(domain.side(target), BYTES, "", (), "") for target in targets}
 
     def admits(example: Example) -> bool:
         said = ((side, example.output(target).encode()) for target, side in sides.items())
         return all(side.accepts(text) for side, text in said if text)
 
     if fold := domain.table.retrieve.fold:
-        return Names(words_of_kinds(domain.grammar, fold), admits)
+        return Names(words_of_rules(domain.grammar, fold), admits)
     return Quotations(domain.examples, admits)

@@ -10,6 +10,7 @@ import pytest
 
 from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
+from fewparse.events import Completed, Event
 from fewparse.lm.http.budget import Budget, BudgetLimits
 from fewparse.lm.http.capabilities import Capabilities
 from fewparse.lm.http.chat import ChatModel
@@ -21,9 +22,8 @@ from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
 from fewparse.prompt import Message, Pair, Part, Prompt, bundled_template
 from fewparse.search.decode import decode
-from fewparse.search.events import Closed, Event
 from fewparse.search.hypothesis import Hypothesis
-from fewparse.search.settings import Settings
+from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
 from support.server_behaviours import HONEST, LLAMA_CPP, Manners
 from support.toy_model import ToyModel, thought
@@ -55,7 +55,9 @@ def conversing(manners: Manners, continuation: Any, seed: int = 0) -> Iterator[t
             opened.close()
 
 
-def search(model: Any, prompt: Prompt, settings: Settings, lead: str) -> tuple[list[Hypothesis], list[Event]]:
+def search(
+    model: Any, prompt: Prompt, settings: SearchSettings, lead: str
+) -> tuple[list[Hypothesis], list[Event]]:
     events: list[Event] = []
     found = decode(model, prompt, Trie(WORDS, BYTES, lead), settings, Usage(), events.append)
     return found, events
@@ -120,14 +122,14 @@ def test_what_follows_a_begun_answer_is_what_the_model_thinks_there(
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(decoder="beam", width=3, max_tokens=12),
-        Settings(decoder="greedy", max_tokens=12),
-        Settings(width=3, max_tokens=12, temperature=0, alternatives=EVERYTHING),
+        SearchSettings(decoder="beam", width=3, max_tokens=12),
+        SearchSettings(decoder="greedy", max_tokens=12),
+        SearchSettings(width=3, max_tokens=12, temperature=0, alternatives=EVERYTHING),
     ],
     ids=lambda settings: settings.decoder,
 )
 def test_carried_on_it_is_searched_as_a_model_of_completions(
-    settings: Settings, manner: Any, way: Any, seed: int
+    settings: SearchSettings, manner: Any, way: Any, seed: int
 ) -> None:
     prompt = asked(UNLED)
     turns = rendered([message._asdict() for message in prompt.messages])
@@ -144,21 +146,21 @@ def test_carried_on_it_is_searched_as_a_model_of_completions(
 def test_without_it_whole_answers_are_ranked_or_closed_in_one_round(template: str, seed: int) -> None:
     lead = bundled_template(template).lead
     with conversing(HONEST, None, seed) as (model, toy):
-        settings = Settings(width=8, max_tokens=8, temperature=1.0, seed=seed)
+        settings = SearchSettings(width=8, max_tokens=8, temperature=1.0, seed=seed)
         found, events = search(model, asked(template), settings, lead)
         assert all(request.body["messages"][-1]["role"] == "user" for request in toy.requests)
     assert found
     assert {h.text.decode().removeprefix(lead) for h in found} <= set(WORDS)
     assert all(h.finished and h.score <= 0 for h in found)
-    assert len(found) == 1 or not [event for event in events if isinstance(event, Closed)]
+    assert len(found) == 1 or not [event for event in events if isinstance(event, Completed)]
 
 
 def test_the_best_beginning_of_a_bad_answer_is_closed_by_the_constraint() -> None:
     outcomes = []
     for seed in range(20):
         with conversing(HONEST, None, seed) as (model, _):
-            found, events = search(model, asked(LED), Settings(width=1, max_tokens=8, temperature=1.0), " ")
-        closed = [event for event in events if isinstance(event, Closed)]
+            found, events = search(model, asked(LED), SearchSettings(width=1, max_tokens=8, temperature=1.0), " ")
+        closed = [event for event in events if isinstance(event, Completed)]
         assert [event.prefix + event.completion for event in closed] in ([], [found[0].text])
         outcomes += closed
     assert any(event.prefix.strip() for event in outcomes)
@@ -168,7 +170,7 @@ def test_the_best_beginning_of_a_bad_answer_is_closed_by_the_constraint() -> Non
 def test_without_it_a_step_by_step_decoder_is_refused_in_words(decoder: Any) -> None:
     with conversing(HONEST, None) as (model, toy):
         with pytest.raises(UsageError) as caught:
-            search(model, asked(LED), Settings(decoder=decoder), " ")
+            search(model, asked(LED), SearchSettings(decoder=decoder), " ")
         assert toy.requests == []
     assert f"`{decoder}`" in caught.value.message
     assert caught.value.hint == "Use --decoder speculative."

@@ -11,6 +11,7 @@ import pytest
 from fewparse import Domain, load_domain
 from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
+from fewparse.events import Event, Sampled
 from fewparse.lm.http.budget import Budget, BudgetLimits
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.remote import RemoteModel
@@ -18,7 +19,7 @@ from fewparse.lm.model import Sampling
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
 from fewparse.prompt import Part, Prompt
-from fewparse.search.events import Event, Sampled
+from fewparse.vocabulary import BYTES
 from support.lamp_domain import make_lamps
 from support.server_behaviours import HONEST, Manners
 from support.toy_model import ANYTHING, ToyModel
@@ -62,13 +63,13 @@ def test_llama_cpp_keeps_samples_to_the_grammar_in_one_request_and_scores_them_r
     assert outcomes
     assert set(outcomes) <= {"finished", "limit"}
     assert parse.program is not None
-    lead = parser.domain.template(parser.options.prompt).lead
-    constraint = parser.domain.constraint(served_model.vocabulary, target, lead, utterance)  # type: ignore[arg-type]
-    assert all(constraint.accepts((lead + candidate.text).encode()) for candidate in parse.candidates)
+    template = parser.template
+    constraint = parser.domain.constraint(served_model.vocabulary or BYTES, target, utterance, template)
+    assert all(constraint.accepts((template.lead + candidate.text).encode()) for candidate in parse.candidates)
     if "limit" not in outcomes:
         assert parse.usage.requests == 1
 
-    grammar = parser.domain.server_grammar(target, lead, utterance)
+    grammar = parser.domain.server_grammar(target, utterance, template)
     sampling = Sampling(n=3, temperature=0.5, max_tokens=60, seed=1, alternatives=20, grammar=grammar)
     samples = served_model.sample(parse.prompt, [()], sampling, Usage())[0]
     best = max(samples, key=lambda sample: sum(sample.logprobs))
@@ -123,7 +124,7 @@ def test_a_domain_without_a_grammar_has_none_to_send(tmp_path: Path) -> None:
     lamps = make_lamps(tmp_path)
     free = replace(lamps, table=lamps.table.model_copy(update={"constraint": constraint_of_kind_none(lamps)}))
     with pytest.raises(UsageError, match="no grammar"):
-        free.server_grammar("program", "", "x")
+        free.server_grammar("program", "x")
 
 
 def constraint_of_kind_none(domain: Domain) -> Any:

@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.retrieve.arrange import arrange, fit
+from fewparse.retrieve.order import fit, ordered
 
 
 def test_the_best_example_stands_last_first_or_anywhere() -> None:
-    assert arrange([1, 2, 3], "best-first", 0) == [1, 2, 3]
-    assert arrange([1, 2, 3], "best-last", 0) == [3, 2, 1]
-    shuffled = arrange(list(range(30)), "shuffled", 0)
+    assert ordered([1, 2, 3], "best-first", 0) == [1, 2, 3]
+    assert ordered([1, 2, 3], "best-last", 0) == [3, 2, 1]
+    shuffled = ordered(list(range(30)), "shuffled", 0)
     assert sorted(shuffled) == list(range(30))
     assert shuffled != list(range(30))
-    assert shuffled == arrange(list(range(30)), "shuffled", 0)
-    assert shuffled != arrange(list(range(30)), "shuffled", 1)
+    assert shuffled == ordered(list(range(30)), "shuffled", 0)
+    assert shuffled != ordered(list(range(30)), "shuffled", 1)
 
 
 def test_arranging_leaves_the_ranking_as_it_was() -> None:
     ranking = [1, 2, 3]
-    arrange(ranking, "shuffled", 0)
-    arrange(ranking, "best-last", 0)
+    ordered(ranking, "shuffled", 0)
+    ordered(ranking, "best-last", 0)
     assert ranking == [1, 2, 3]
 
 

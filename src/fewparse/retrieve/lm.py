@@ -1,29 +1,27 @@
-r"""The paper's own similarity: how likely the language model finds the utterance beside a training one.
+r"""The paper's similarity: the language model's log-probability of the utterance after a training utterance.
 
-score(t, u) = log p(" " + u | "1. " + t + "\n2."): the new utterance as item 2 of a list whose item 1 is the
-training utterance. One scored pair an example of the pool, so it is dear where the model is.
+score(t, u) = log p(" " + u | "1. " + t + "\n2."): the new utterance is item 2 of a list whose item 1 is the
+training utterance. One sequence is scored per example of the pool, so the cost grows with the pool.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 
-from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
+from fewparse.retrieve.retriever import Pool
 
 LIST = Prompt((Part("1.", False),))
 
 
-class Likelihood:
+class LmRetriever:
     """Ranks by the model's log-probability of the utterance."""
 
-    def __init__(self, pool: Sequence[str], model: LanguageModel) -> None:
-        self._model = model
-        self._first_items = [model.tokenize(f" {text}\n2.") for text in pool]
+    def __init__(self, pool: Pool) -> None:
+        self._model = pool.model
+        self._first_items = [self._model.tokenize(f" {text}\n2.") for text in pool.utterances]
 
     def rank(self, utterance: str, usage: Usage) -> list[int]:
-        """By unnormalised log-probability; the two items are tokenised apart."""
+        """Rank by unnormalised log-probability; the two items are tokenised separately."""
         second = self._model.tokenize(f" {utterance}")
         if not self._first_items:
             return []

@@ -1,4 +1,4 @@
-"""From a ranking to the examples of a prompt: how many fit, and in which order they stand."""
+"""From a ranking to the examples of a prompt: how many fit into the context, and their order."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -9,8 +9,8 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 T = TypeVar("T")
 
 
-def arrange(best_first: Sequence[T], order: Order, seed: int) -> list[T]:
-    """The order of examples in the prompt; the shuffle is the same for the same number of examples."""
+def ordered(best_first: Sequence[T], order: Order, seed: int) -> list[T]:
+    """Put ranked examples into the order of the prompt; the shuffle depends on the seed and their number."""
     match order:
         case "best-first":
             return list(best_first)
@@ -23,7 +23,7 @@ def arrange(best_first: Sequence[T], order: Order, seed: int) -> list[T]:
 
 
 def fit(best_first: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> list[T]:
-    """As many of the best as fit, the least similar dropped first."""
+    """Return as many of the best examples as fit, by binary search; the least similar are dropped first."""
     if fits(best_first):
         return list(best_first)
     low, high = 0, len(best_first) - 1

@@ -1,0 +1,93 @@
+"""Events of a search, emitted as they happen: the trace, progress displays and logs read this stream."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+SampleOutcome = Literal["finished", "cut", "limit", "rejected"]
+"""`finished`: ended where it may end; `cut`: valid up to some token; `limit`: reached the maximum length;
+`rejected`: its first token was invalid."""
+
+
+@dataclass(frozen=True)
+class RoundStarted:
+    """The model is about to be queried about these prefixes."""
+
+    number: int
+    prefixes: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A sampled completion of a prefix: its tokens, how many of them were valid, and the outcome."""
+
+    prefix: bytes
+    pieces: tuple[bytes, ...]
+    valid: int
+    outcome: SampleOutcome
+
+
+@dataclass(frozen=True)
+class BackedOff:
+    """One step of constrained decoding: from the alternatives of a sample (`free`), or by another request."""
+
+    prefix: bytes
+    free: bool
+    choices: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Branched:
+    """An alternative token along a sample became a hypothesis of its own and was kept."""
+
+    prefix: bytes
+    piece: bytes
+
+
+@dataclass(frozen=True)
+class Forced:
+    """The constraint allowed one continuation only, which was appended without querying the model."""
+
+    prefix: bytes
+    span: bytes
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """None of the tokens that the model reported may follow: the constraint's forced span, or its characters."""
+
+    prefix: bytes
+    spans: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """An output at the length limit was completed in the shortest well-formed way."""
+
+    prefix: bytes
+    completion: bytes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A hypothesis that survived a round."""
+
+    text: bytes
+    score: float
+    finished: bool
+
+
+@dataclass(frozen=True)
+class RoundEnded:
+    """The hypotheses that survived a round, best first."""
+
+    number: int
+    kept: tuple[Kept, ...]
+
+
+Event = RoundStarted | Sampled | BackedOff | Branched | Forced | Spelled | Completed | RoundEnded
+Listener = Callable[[Event], None]
+
+
+def ignore(_event: Event) -> None:
+    """A listener that does nothing."""

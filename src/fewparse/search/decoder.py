@@ -1,0 +1,39 @@
+"""The table of decoders."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fewparse.registry import Registry
+
+if TYPE_CHECKING:
+    from fewparse.search.context import SearchContext
+    from fewparse.search.hypothesis import Hypothesis
+
+Search = Callable[["SearchContext", Sequence["Hypothesis"]], "list[Hypothesis]"]
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A search algorithm and what it needs.
+
+    `search` takes the shared state of a search and the hypotheses to start from, and returns the finished
+    hypotheses it met; where nothing finished, those that reached the length limit. `needs_prefix`: it queries the
+    model about partial outputs. `samples`: it samples whole completions, which a server can constrain by a
+    grammar. `label` shows the width, where the decoder has one.
+    """
+
+    search: Search
+    needs_prefix: bool = True
+    samples: bool = False
+    label: str = " {width}"
+
+
+DECODERS: Registry[Decoder] = Registry(
+    "decoder",
+    {
+        "beam": "fewparse.search.beam:BEAM",
+        "speculative": "fewparse.search.speculative:SPECULATIVE",
+        "greedy": "fewparse.search.beam:GREEDY",
+    },
+)
