@@ -1,12 +1,13 @@
-"""Exactly the tokens that keep an output well-formed, judged by oracles; and never a dead end."""
+"""Masks contain exactly the tokens that keep an output well-formed, by independent oracles; no dead ends."""
 
 import random
 
 import numpy as np
 import pytest
 
+from fewparse.testing.constraints import random_walk
 from fewparse.vocabulary import Vocabulary
-from support.constraint_cases import CASES, CONTEXT_FREE, TRIES, Case, compiled, prefixes, steps
+from support.constraint_cases import CASES, CONTEXT_FREE, TRIES, Case, compiled, prefixes
 
 WALKS = 24
 
@@ -42,7 +43,7 @@ def test_hundreds_of_prefixes_are_judged_and_many_stop_within_a_character(vocabu
 def test_no_walk_meets_a_dead_end_and_all_end_in_a_sentence(case: Case, vocabulary: Vocabulary) -> None:
     constraint, rng = compiled(case, vocabulary), random.Random(7)
     for _ in range(WALKS):
-        *_, last = steps(constraint, rng)
+        *_, last = random_walk(constraint, rng)
         assert constraint.accepts(last.text), last.text
         assert case.oracle.accepts(last.text), last.text
 

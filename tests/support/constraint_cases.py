@@ -1,20 +1,22 @@
-"""All kinds of constraints, each with an oracle that shares no code with it."""
+"""Constraints of all kinds, each with an independent oracle."""
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from fewparse.constrain.cfg import CfgConstraint
-from fewparse.constrain.state import Constraint, State
+from fewparse.constrain.lead import LeadConstraint
+from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar, Ref, Text
+from fewparse.testing.constraints import random_walk
 from fewparse.vocabulary import BYTES, Mask, Vocabulary
 from support.earley import Recogniser, Row
 from support.sample_grammars import CALENDAR, SAMPLES, lark_language
@@ -38,22 +40,22 @@ UTTERANCE = 'Rename "Q3 review" to Größe & café, now'
 COPYING = 'start: "(say " text ")" | "(hush)"\ntext: "\\"" TITLE "\\""\nTITLE: /[A-Za-zß-ÿ0-9 &]+/'
 
 
-class Branch:
+class ByteNode:
     """A node of the byte tree of a vocabulary."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
-        self.children: dict[int, Branch] = {}
+        self.children: dict[int, ByteNode] = {}
 
 
 @cache
-def byte_tree(vocabulary: Vocabulary) -> Branch:
+def byte_tree(vocabulary: Vocabulary) -> ByteNode:
     """All tokens with bytes, by their bytes."""
-    root = Branch()
+    root = ByteNode()
     for i, token in enumerate(vocabulary.tokens):
         node = root
         for byte in token:
-            node = node.children.setdefault(byte, Branch())
+            node = node.children.setdefault(byte, ByteNode())
         if token:
             node.ids.append(i)
     return root
@@ -70,7 +72,7 @@ class Oracle(Protocol):
 
 
 class ByRules:
-    """Earley rows crossed with the byte tree of the vocabulary; sentences are judged by someone else still."""
+    """Earley rows crossed with the byte tree of the vocabulary; sentences are checked by another parser."""
 
     def __init__(self, grammar: Grammar, sentence: Callable[[str], bool]) -> None:
         self._recogniser = Recogniser(grammar)
@@ -93,9 +95,9 @@ class ByRules:
             mask = np.zeros(len(vocabulary), dtype=np.bool_)
             frontier = [(byte_tree(vocabulary), row)]
             while frontier:
-                branch, here = frontier.pop()
-                mask[branch.ids] = True
-                for byte, child in branch.children.items():
+                node, here = frontier.pop()
+                mask[node.ids] = True
+                for byte, child in node.children.items():
                     following = self._recogniser.move(here, byte)
                     if following is not None:
                         frontier.append((child, following))
@@ -104,7 +106,7 @@ class ByRules:
 
 
 class ByLead:
-    """Any bytes behind a lead, and at least one of them."""
+    """Any bytes after a lead, at least one."""
 
     def __init__(self, lead: bytes) -> None:
         self._lead = lead
@@ -121,7 +123,7 @@ class ByLead:
 
 @dataclass(frozen=True)
 class Case:
-    """A constraint to be compiled for any vocabulary, and its oracle."""
+    """A constraint, built for any vocabulary, and its oracle."""
 
     name: str
     build: Callable[[Vocabulary], Constraint]
@@ -129,7 +131,7 @@ class Case:
 
 
 def spans(utterance: str, permitted: Callable[[str], bool]) -> set[str]:
-    """By brute force: every pair of a word's start and a word's end, with only permitted characters between."""
+    """Return all spans by brute force: from the start of a word to the end of a word, of permitted characters."""
     words = list(re.finditer(r"[^\W_]+|[^\s]", utterance))
     cut = {utterance[a.start() : b.end()] for i, a in enumerate(words) for b in words[i:]}
     return {span for span in cut if all(map(permitted, span))}
@@ -162,6 +164,11 @@ def one_of(name: str, strings: list[str], lead: str = "") -> Case:
     return Case(name, lambda vocabulary: Trie(strings, vocabulary, lead), ByRules(rules, led.__contains__))
 
 
+def one_of_after_lead(name: str, strings: list[str], lead: str) -> Case:
+    oracle = one_of(name, strings, lead).oracle
+    return Case(name, lambda vocabulary: LeadConstraint(Trie(strings, vocabulary), lead), oracle)
+
+
 def unconstrained(name: str, lead: bytes) -> Case:
     return Case(name, lambda vocabulary: Unconstrained(vocabulary, lead), ByLead(lead))
 
@@ -176,59 +183,28 @@ TRIES = [
     one_of("trie", STRINGS),
     one_of("trie with the empty string and a lead", ["", *STRINGS], lead=" é"),
     one_of("trie of one string", ["only this"]),
+    one_of_after_lead("trie after a separate lead", STRINGS, lead=" é"),
 ]
 CASES = [
     *CONTEXT_FREE,
     *TRIES,
     unconstrained("unconstrained", b""),
-    unconstrained("unconstrained behind a lead", " é".encode()),
+    unconstrained("unconstrained after a lead", " é".encode()),
 ]
 
 
 @cache
 def compiled(case: Case, vocabulary: Vocabulary) -> Constraint:
-    """The constraint of a case, compiled once a vocabulary."""
+    """Return the constraint of a case, compiled once per vocabulary."""
     return case.build(vocabulary)
-
-
-class Step(NamedTuple):
-    """A place on a walk: what has been said, and the state behind it."""
-
-    text: bytes
-    state: State
-
-
-CLOSERS = [bytes([byte]) for byte in b'")]mxc']
-
-
-def steps(constraint: Constraint, rng: random.Random, long: int = 30) -> Iterator[Step]:
-    """A random walk through the masks from the start to an end, which it looks for once it is long."""
-    here = Step(b"", constraint.start())
-    while True:
-        yield here
-        hurry = len(here.text) >= long
-        if here.state.must_end or (here.state.may_end and rng.random() < (0.9 if hurry else 0.2)):
-            return
-        here = further(here, rng, hurry)
-
-
-def further(here: Step, rng: random.Random, hurry: bool = False) -> Step:
-    """One allowed token further; in a hurry, mostly by one that closes something."""
-    vocabulary, mask = here.state.vocabulary, here.state.mask()
-    token = vocabulary.tokens[rng.choice(np.flatnonzero(mask).tolist())]
-    if hurry and rng.random() < 0.7:
-        token = next((t for t in CLOSERS if mask[vocabulary.ids[t]]), token)
-    state = here.state.advance(token)
-    assert state is not None, f"the mask allows {token!r} behind {here.text!r}, and advancing does not"
-    return Step(here.text + token, state)
 
 
 @cache
 def prefixes(case: Case, vocabulary: Vocabulary, wanted: int = 20) -> list[bytes]:
-    """Distinct prefixes of sentences that the vocabulary spells, cut anywhere, within a character too."""
+    """Return distinct prefixes of sentences that the vocabulary can spell, cut anywhere, within characters too."""
     rng, found = random.Random(case.name), {b""}
     for _ in range(60):
-        *_, last = steps(compiled(case, BYTES), rng)
+        *_, last = random_walk(compiled(case, BYTES), rng)
         found |= {last.text, *(last.text[: rng.randrange(len(last.text) + 1)] for _ in range(4))}
     spelled = sorted(prefix for prefix in found if not vocabulary.missing_bytes & set(prefix))
     return sorted(rng.sample(spelled, min(wanted, len(spelled))))

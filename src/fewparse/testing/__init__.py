@@ -1,0 +1,15 @@
+"""The laws of each protocol as plain functions, to be run on implementations of your own.
+
+    from fewparse.testing import CONSTRAINT_LAWS
+
+    @pytest.mark.parametrize("law", CONSTRAINT_LAWS, ids=lambda law: law.__name__)
+    def test_my_constraint(law):
+        law(my_constraint)
+
+A law raises `AssertionError` where it is broken.
+"""
+
+from fewparse.testing.constraints import CONSTRAINT_LAWS
+from fewparse.testing.retrievers import RETRIEVER_LAWS
+
+__all__ = ["CONSTRAINT_LAWS", "RETRIEVER_LAWS"]
