@@ -44,7 +44,7 @@ FEATURES = {
     "terminals": ('start: X Y?\nX: "a" | "ab"\nY: "b"', "ab", {"a", "ab", "abb"}),
     "terminals of terminals": ('start: Y\nX: "a"\nY: X "b" X', "ab", {"aba"}),
     "recursion": ('start: "a" start "b" | "c"', "abc", {"c", "acb", "aacbb"}),
-    "comments": ('// before\nstart: "a" // behind "b"\n  # and so\n  | "b"', "ab", {"a", "b"}),
+    "comments": ('// before\nstart: "a" // after "b"\n  # another\n  | "b"', "ab", {"a", "b"}),
     "comment signs in a string": ('start: "//" | "#"', "/#", {"//", "#"}),
     "aliases": ('start: "a" -> first\n  | "b" -> second\nx: start', "ab", {"a", "b"}),
     "inlined and kept rules": ('?start: x\n!x: "a" | _y\n_y: "b"', "ab", {"a", "b"}),
@@ -53,25 +53,25 @@ FEATURES = {
 }
 
 
-def language(grammar: Grammar, alphabet: str, longest: int) -> set[str]:
+def language(grammar: Grammar, alphabet: str, max_length: int) -> set[str]:
     ours = Recogniser(grammar)
-    return {text for text in strings(alphabet, longest) if ours.accepts(text)}
+    return {text for text in strings(alphabet, max_length) if ours.accepts(text)}
 
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_feature_has_the_expected_language(feature: str) -> None:
     source, alphabet, expected = FEATURES[feature]
-    longest = min(5, length_within(alphabet, 800))
-    found = language(read_grammar(source), alphabet, longest)
-    assert found == {text for text in expected if len(text) <= longest} != set()
+    max_length = min(5, length_within(alphabet, 800))
+    found = language(read_grammar(source), alphabet, max_length)
+    assert found == {text for text in expected if len(text) <= max_length} != set()
 
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_feature_has_the_language_of_lark(feature: str) -> None:
     source, alphabet, _ = FEATURES[feature]
-    longest = min(5, length_within(alphabet, 400))
+    max_length = min(5, length_within(alphabet, 400))
     lark = lark_language(source)
-    assert language(read_grammar(source), alphabet, longest) == set(filter(lark, strings(alphabet, longest)))
+    assert language(read_grammar(source), alphabet, max_length) == set(filter(lark, strings(alphabet, max_length)))
 
 
 def test_another_rule_can_be_the_start() -> None:

@@ -130,8 +130,8 @@ class TestFunctions:
 class TestPlaceholders:
     def test_end_at_a_space_or_a_colon(self) -> None:
         types = "At,Time,hours: Number,minutes: Number\n#Number,Number"
-        said = rules(types, "At,$hours:$minutes pm ")[0].split(" , ")[0]
-        assert said == 'time -> number ":" number " pm " empty'
+        utterance = rules(types, "At,$hours:$minutes pm ")[0].split(" , ")[0]
+        assert utterance == 'time -> number ":" number " pm " empty'
 
     def test_do_not_end_at_other_punctuation(self) -> None:
         assert "`$a,b` is not an argument" in rejection_of("F,T,a: T", r"F,$a\,b x").message
@@ -140,10 +140,10 @@ class TestPlaceholders:
 class TestGetters:
     def test_are_called_with_a_colon(self) -> None:
         types = "Event.start,DateTime,obj: Event\n#Event,Event"
-        said = ' , " (:start" event ")" empty'
-        assert rules(types) == ['datetime -> "start of " event empty' + said]
+        program = ' , " (:start" event ")" empty'
+        assert rules(types) == ['datetime -> "start of " event empty' + program]
         assert rules(types, "Event.start,start time of $Event,ignored $x") == [
-            'datetime -> "start time of " event empty' + said
+            'datetime -> "start time of " event empty' + program
         ]
 
     def test_take_the_type_of_the_object_from_their_name(self) -> None:
@@ -194,7 +194,7 @@ class TestDeclarations:
         assert len(result.rules) == 2
         assert result.pruned_types == ()
 
-    def test_of_lambdas_are_no_functions_but_their_constructor_is(self) -> None:
+    def test_of_lambdas_have_no_rule_but_their_constructor_has(self) -> None:
         assert len(rules("f,Lambda[A],x: Nowhere\nLambda.construct,Lambda[A]")) == 1
 
 

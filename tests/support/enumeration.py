@@ -45,10 +45,10 @@ class Spans:
             self.found = new
 
     def _reached(self, production: Production, begin: int) -> set[int]:
-        places = {begin}
+        positions = {begin}
         for symbol in production:
-            places = {end for place in places for end in self._ends(symbol, place)}
-        return places
+            positions = {end for position in positions for end in self._ends(symbol, position)}
+        return positions
 
     def _ends(self, symbol: Symbol, begin: int) -> list[int]:
         if isinstance(symbol, Text):
@@ -63,9 +63,9 @@ class Spans:
             if begin == end:
                 yield ()
             return
-        for place in self._ends(production[0], begin):
-            for rest in self.splits(production[1:], place, end):
-                yield ((begin, place), *rest)
+        for position in self._ends(production[0], begin):
+            for rest in self.splits(production[1:], position, end):
+                yield ((begin, position), *rest)
 
     def expansions(self, span: Span) -> Iterator[tuple[Production, tuple[Span | str | None, ...]]]:
         """The productions of a span with the filler of each symbol: a span, a character, None for text."""
@@ -74,10 +74,10 @@ class Spans:
                 yield (
                     production,
                     tuple(
-                        Span(symbol.name, *place)
+                        Span(symbol.name, *bounds)
                         if isinstance(symbol, Ref)
-                        else (self._text[place[0]] if isinstance(symbol, Chars) else None)
-                        for symbol, place in zip(production, split, strict=True)
+                        else (self._text[bounds[0]] if isinstance(symbol, Chars) else None)
+                        for symbol, bounds in zip(production, split, strict=True)
                     ),
                 )
 

@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 class IntermediateNode:
-    """The first slots of a production over one span; each split is one way to fill the last of them."""
+    """The first slots of a production over one span; each split fills the last of them."""
 
     __slots__ = ("splits",)
 

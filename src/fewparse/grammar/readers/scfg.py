@@ -59,12 +59,12 @@ def read_scfg(sources: Iterable[tuple[str, str]], start: str = "start") -> Synch
     """
     macros = Macros()
     rules: list[tuple[Rule, Line]] = []
-    known: dict[str, Text | Ref] = {}
+    interned: dict[str, Text | Ref] = {}
     paths = []
     for path, text in sources:
         paths.append(path)
         for line, content in lines(path, text):
-            reader = LineReader(content, line.fail, known)
+            reader = LineReader(content, line.fail, interned)
             read = reader.read()
             if isinstance(read, Rule):
                 rules.append((read, line))

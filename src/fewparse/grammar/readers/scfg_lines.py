@@ -102,12 +102,14 @@ def shown(name: str) -> str:
 class LineReader:
     """Reads one line that is not empty. `fail(message, at, hint)` reports a mistake and raises.
 
-    `known` interns nonterminals and literals across lines. `calls` collects the macro calls of the line.
+    `interned` shares equal symbols across lines. `calls` collects the macro calls of the line.
     """
 
-    def __init__(self, line: str, fail: Callable[[str, int, str], NoReturn], known: dict[str, Text | Ref]) -> None:
+    def __init__(
+        self, line: str, fail: Callable[[str, int, str], NoReturn], interned: dict[str, Text | Ref]
+    ) -> None:
         self._report = fail
-        self._known = known
+        self._interned = interned
         self._length = len(line.rstrip())
         self._matches = list(TOKEN.finditer(line, 0, self._length))
         self._kinds = [match.lastgroup for match in self._matches]
@@ -219,7 +221,7 @@ class LineReader:
                     items.append(self._call())
                     self._reject_optional("a macro call", "Give the optional part its own rule.")
                 else:
-                    items.append(self._known.get(text) or self._symbol())
+                    items.append(self._interned.get(text) or self._symbol())
                     self._index += 1
             elif kind == "regex":
                 items.append(self._regex())
@@ -289,9 +291,9 @@ class LineReader:
 
     def _symbol(self) -> Text | Ref:
         text = self._text()
-        item = self._known.get(text)
+        item = self._interned.get(text)
         if item is None:
-            item = self._known[text] = Ref(text) if self._kind() == "name" else self._unquoted(text)
+            item = self._interned[text] = Ref(text) if self._kind() == "name" else self._unquoted(text)
         return item
 
     def _unquoted(self, string: str) -> Text:
@@ -340,8 +342,8 @@ class LineReader:
     def _unexpected(self, message: str, hint: str) -> NoReturn:
         """Report a mistake at the next token; unsupported characters have their own message and hint."""
         if self._kind() == "unsupported":
-            known = UNSUPPORTED.get(self._text())
-            message, hint = known or (f"{self._text()!r} is not supported; {message}", hint)
+            specific = UNSUPPORTED.get(self._text())
+            message, hint = specific or (f"{self._text()!r} is not supported; {message}", hint)
         self._fail(message, hint)
 
     def _fail(self, message: str, hint: str, index: int | None = None, offset: int = 0) -> NoReturn:

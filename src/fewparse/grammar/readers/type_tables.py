@@ -299,7 +299,7 @@ def default_words(entry: Entry) -> list[str]:
 
 
 def rule(name: str, utterance: Iterable[str], program: Iterable[str]) -> str:
-    """Return an `.scfg` line; both sides end in `empty`, so that rules without arguments are no flatter."""
+    """Return an `.scfg` line; both sides end in `empty`, so that rules without arguments are as deep as others."""
     return f"{name} -> {' '.join(utterance)} empty , {' '.join(program)} empty"
 
 
