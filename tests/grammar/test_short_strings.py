@@ -1,4 +1,4 @@
-"""The first strings of a name: shortest first, then by text, and no more than a fixed number."""
+"""The shortest strings of a nonterminal: by length, then by text, up to a fixed number."""
 
 from collections.abc import Iterable
 from string import ascii_lowercase
@@ -23,7 +23,7 @@ def first_strings(*productions: Production, **rules: Iterable[Production]) -> tu
 
 @given(ascii_grammars)
 @examples(150)
-def test_the_first_strings_are_the_first_that_the_grammar_accepts(grammar: Grammar) -> None:
+def test_the_strings_are_the_shortest_that_the_grammar_accepts(grammar: Grammar) -> None:
     accepted = []
     if grammar.start in heights(grammar):
         accepts = Recogniser(grammar).accepts
@@ -35,7 +35,7 @@ def test_the_first_strings_are_the_first_that_the_grammar_accepts(grammar: Gramm
 
 @given(plain_grammars())
 @examples(150)
-def test_every_name_has_the_strings_of_brute_force(grammar: Grammar) -> None:
+def test_every_nonterminal_has_the_strings_of_brute_force(grammar: Grammar) -> None:
     expected, ours = shortest_strings(grammar, MOST_STRINGS), ShortStrings(grammar)
     for name in (*NAMES, UNDEFINED):
         assert ours.of(name) == tuple(expected.get(name, ()))
@@ -47,20 +47,20 @@ def test_a_class_is_its_printable_characters() -> None:
     assert ShortStrings.of_class(Chars.of([(0, ord("!"))])) == (" ", "!")
 
 
-def test_characters_that_are_not_printable_have_no_string() -> None:
+def test_unprintable_characters_of_classes_are_excluded() -> None:
     assert first_strings((Text("a"), Chars.of([(0, 9)])), (Text("b"),)) == ("b",)
 
 
-def test_text_may_be_any() -> None:
+def test_literals_may_have_any_characters() -> None:
     assert first_strings((Text("é"),), (Text("😀\n"),)) == ("é", "😀\n")
 
 
-def test_there_are_no_more_than_a_fixed_number() -> None:
+def test_the_number_of_strings_is_bounded() -> None:
     assert first_strings((Ref("start"), Text("a")), ()) == tuple("a" * length for length in range(MOST_STRINGS))
     assert first_strings((Chars(()).negated(),)) == tuple(map(chr, range(32, 32 + MOST_STRINGS)))
 
 
-def test_many_open_places_are_filled_in_order() -> None:
+def test_many_slots_are_filled_in_order() -> None:
     found = first_strings((LETTER,) * 3)
     assert found[:27] == (*(f"aa{char}" for char in ascii_lowercase), "aba")
     assert first_strings((Ref("digit"),) * 6, digit=((Text("0"),), (Text("1"),))) == tuple(
@@ -73,11 +73,11 @@ def test_many_open_places_are_filled_in_order() -> None:
     )
 
 
-def test_the_same_string_in_several_ways_counts_once() -> None:
+def test_a_string_with_several_derivations_counts_once() -> None:
     assert first_strings((Text("ab"),), (Text("a"), Ref("b")), (Ref("b"),), b=((Text("b"),),)) == ("b", "ab")
 
 
-def test_names_that_derive_nothing_or_are_undefined_have_no_strings() -> None:
+def test_unproductive_and_undefined_nonterminals_have_no_strings() -> None:
     assert first_strings((Ref("start"),)) == ()
     assert first_strings(
         (Text("a"), Ref(UNDEFINED)), (Ref("other"),), other=((Ref(UNDEFINED),), (Text("b"),))
@@ -85,6 +85,6 @@ def test_names_that_derive_nothing_or_are_undefined_have_no_strings() -> None:
     assert ShortStrings(Grammar({})).of(UNDEFINED) == ()
 
 
-def test_a_long_chain_of_names_is_followed() -> None:
+def test_a_long_unit_chain_is_followed() -> None:
     chain = {f"n{i}": ((Ref(f"n{i + 1}"),),) for i in range(5_000)}
     assert ShortStrings(Grammar(chain | {"n5000": ((Text("x"),),)})).of("n0") == ("x",)

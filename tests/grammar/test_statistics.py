@@ -11,7 +11,7 @@ from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.readers.scfg import read_scfg, read_scfg_text
 from fewparse.grammar.rules import Chars, Grammar, Ref, Symbol, Text, trim
-from fewparse.grammar.synchronous import PairedRule, Pairing, Place, SynchronousGrammar
+from fewparse.grammar.synchronous import Location, PairedRule, Pairing, SynchronousGrammar
 from support.random_grammars import heights, plain_grammars
 
 SOURCE = """
@@ -148,14 +148,14 @@ def test_useless_names_have_the_places_where_they_or_their_users_are_defined() -
         ("two.scfg", '\nendless -> "g" endless , "h" endless\nlost -> "i"'),
     ]
     sides = statistics(read_scfg(sources)).sides
-    assert sides["utterance"].undefined == (Named("nowhere", Place("one.scfg", 2)),)
+    assert sides["utterance"].undefined == (Named("nowhere", Location("one.scfg", 2)),)
     assert sides["program"].undefined == ()
     for side in sides.values():
-        assert side.unproductive == (Named("endless", Place("two.scfg", 2)),)
-    assert sides["utterance"].unreachable == (Named("lost", Place("two.scfg", 3)),)
+        assert side.unproductive == (Named("endless", Location("two.scfg", 2)),)
+    assert sides["utterance"].unreachable == (Named("lost", Location("two.scfg", 3)),)
     assert sides["program"].unreachable == (
-        Named("lost", Place("two.scfg", 3)),
-        Named("said", Place("one.scfg", 2)),
+        Named("lost", Location("two.scfg", 3)),
+        Named("said", Location("one.scfg", 2)),
     )
 
 
@@ -194,7 +194,7 @@ def test_ambiguity_of_nothing() -> None:
 
 def test_a_line_that_is_too_much_for_the_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = ForestParser(read_grammar('start: start start | "a"'))
-    monkeypatch.setattr(parser._parser, "_most_steps", 50)
+    monkeypatch.setattr(parser._parser, "_max_steps", 50)
     assert "steps to parse" in str(ambiguity(parser, ["a" * 50]).lines[0].failure)
 
 

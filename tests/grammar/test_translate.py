@@ -12,7 +12,7 @@ from fewparse.grammar.synchronous import SIDES, Side, SynchronousGrammar
 from fewparse.grammar.translation.inside import LENGTH_BITS
 from fewparse.grammar.translation.scorers import Context, Shortest, Use
 from fewparse.grammar.translation.translator import Direction, Translation, Translator
-from support.enumeration import Counterparts
+from support.enumeration import Translations
 from support.random_grammars import candidates, examples, heights, sampler, seeds, synchronous_grammars
 
 LONGEST = 5
@@ -51,10 +51,10 @@ class RandomCosts:
 def sources(grammar: SynchronousGrammar, side: Side, rng: random.Random) -> Iterator[str]:
     """Short texts of one side, and texts that are not."""
     assume(grammar.start in heights(grammar.side(side)))
-    return iter(dict.fromkeys(candidates(grammar.side(side), rng, count=2, longest=4)))
+    return iter(dict.fromkeys(candidates(grammar.side(side), rng, count=2, max_length=4)))
 
 
-def judge(translation: Translation, oracle: Counterparts, wanted: int) -> None:
+def judge(translation: Translation, oracle: Translations, wanted: int) -> None:
     """A translation is what brute force finds, as far as that goes."""
     assert (translation.failure is None) == (oracle.spans.root in oracle.spans.found)
     if translation.failure is None:
@@ -77,7 +77,7 @@ def test_the_shortest_texts_come_first_and_are_those_of_brute_force(
     for text in sources(grammar, side, rng):
         wanted = rng.choice([1, 4, 20])
         translation = Direction(grammar, side).translate(text, Shortest(), wanted)
-        judge(translation, Counterparts(grammar, side, text, Shortest().cost, LONGEST), wanted)
+        judge(translation, Translations(grammar, side, text, Shortest().cost, LONGEST), wanted)
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -90,7 +90,7 @@ def test_the_cheapest_texts_come_first_where_a_rule_costs_what_its_place_says(
     for text in sources(grammar, side, rng):
         wanted = rng.choice([1, 4, 20])
         translation = Direction(grammar, side).translate(text, scorer, wanted)
-        judge(translation, Counterparts(grammar, side, text, scorer.cost, LONGEST), wanted)
+        judge(translation, Translations(grammar, side, text, scorer.cost, LONGEST), wanted)
 
 
 @given(rules=st.lists(st.sampled_from(SPLITS), unique=True, min_size=3), rng=seeds)
@@ -102,7 +102,7 @@ def test_where_a_text_can_be_split_in_many_ways_the_cheapest_split_is_found(
     scorer = RandomCosts(rng.randrange(1_000))
     text, wanted = "a" * rng.randrange(2, 7), rng.choice([1, 3, 12])
     translation = Direction(grammar, "utterance").translate(text, scorer, wanted)
-    judge(translation, Counterparts(grammar, "utterance", text, scorer.cost, LONGEST), wanted)
+    judge(translation, Translations(grammar, "utterance", text, scorer.cost, LONGEST), wanted)
 
 
 @given(grammar=synchronous_grammars(partnered=True), rng=seeds)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from fewparse.errors import ConstraintError, UnknownName
-from fewparse.grammar.parsing.forest import Forest, Node, Partial, Way
+from fewparse.grammar.parsing.forest import Forest, IntermediateNode, PackedNode, SymbolNode
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, fresh_name
 
 
@@ -71,7 +71,7 @@ def spans(grammar: Grammar, name: str, utterance: str) -> dict[str, tuple[Produc
 def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utterance: str) -> bool:
     """Return whether a text has a derivation in which these rules derive spans of the utterance."""
     characters = {name: free_text(grammar, name) for name in names}
-    possible: set[Node] = set()
+    possible: set[SymbolNode] = set()
     growing = True
     while growing:
         before = len(possible)
@@ -80,23 +80,23 @@ def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utte
                 text = characters[node.name].decoded(forest.text[node.begin : node.end])
                 if text is not None and is_span(text, utterance):
                     possible.add(node)
-            elif any(is_possible(way, possible) for way in node.ways):
+            elif any(is_possible(packed, possible) for packed in node.packed):
                 possible.add(node)
         growing = forest.cyclic and len(possible) > before
     return forest.root in possible
 
 
-def is_possible(way: Way, possible: set[Node]) -> bool:
+def is_possible(packed: PackedNode, possible: set[SymbolNode]) -> bool:
     """Return whether a packed node can be derived from possible nodes alone."""
-    filled: set[Partial | None] = {None}
-    for layer in way.layers:
+    filled: set[IntermediateNode | None] = {None}
+    for layer in packed.layers:
         for partial in layer:
             if any(
-                step.before in filled and (isinstance(step.filler, str) or step.filler in possible)
-                for step in partial.steps
+                split.before in filled and (isinstance(split.filler, str) or split.filler in possible)
+                for split in partial.splits
             ):
                 filled.add(partial)
-    return way.whole in filled
+    return packed.whole in filled
 
 
 def is_span(text: str, utterance: str) -> bool:

@@ -22,4 +22,4 @@ class FiniteConstraint(ConstraintKind):
     def gbnf(self, target: Target, lead: str, utterance: str) -> str:
         """Return the outputs as alternatives of one rule."""
         texts = dict.fromkeys(output.output(target) for output in self.domain.known_outputs)
-        return to_gbnf(Grammar({"start": tuple((Text(text),) for text in texts)}, "start").led_by(lead))
+        return to_gbnf(Grammar({"start": tuple((Text(text),) for text in texts)}, "start").with_prefix(lead))

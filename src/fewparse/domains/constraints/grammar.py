@@ -12,8 +12,8 @@ from fewparse.example import Target
 from fewparse.grammar.export.notations import to_gbnf
 from fewparse.grammar.induction.induce import induce
 from fewparse.grammar.induction.rule_writer import FREE_TEXT
-from fewparse.grammar.readers.leading_blank import without_leading_blank
-from fewparse.grammar.readers.load import open_grammar
+from fewparse.grammar.readers.leading_space import strip_leading_space
+from fewparse.grammar.readers.load import load_grammar
 from fewparse.grammar.rules import Grammar, trim, undefined
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.vocabulary import Vocabulary
@@ -47,12 +47,12 @@ class GrammarConstraint(ConstraintKind):
     @cached_property
     def grammar(self) -> Grammar | SynchronousGrammar:
         """The grammar of the file or folder; the texts of a synchronous one start without a space."""
-        opened = open_grammar(self.domain.grammar_path, self.settings.dialect, self.settings.start)
-        return without_leading_blank(opened) if isinstance(opened, SynchronousGrammar) else opened
+        opened = load_grammar(self.domain.grammar_path, self.settings.dialect, self.settings.start)
+        return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
 
     def gbnf(self, target: Target, lead: str, utterance: str) -> str:
         """Return one side of the grammar in GBNF."""
-        return to_gbnf(copy_spans(self.domain.side(target), self.copied_rules, utterance).led_by(lead))
+        return to_gbnf(copy_spans(self.domain.side(target), self.copied_rules, utterance).with_prefix(lead))
 
     def check(self, target: Target) -> None:
         """Raise an error if the grammar derives nothing or a rule to copy has the wrong form."""

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 from fewparse.errors import ConstraintError
 from fewparse.grammar.analysis.sampling import least_depth
-from fewparse.grammar.export.left_recursion import circles, corners, is_nullable
+from fewparse.grammar.export.left_recursion import corners, cycles, is_nullable
 from fewparse.grammar.parsing.chart import ParseFailure
 from fewparse.grammar.parsing.forest import ForestParser
-from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, deriving_names, trim, undefined
-from fewparse.grammar.synchronous import SIDES, PairedRule, Place, SynchronousGrammar
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, nullable_names, trim, undefined
+from fewparse.grammar.synchronous import SIDES, Location, PairedRule, SynchronousGrammar
 
 Recursion = Literal["left", "right", "inner"]
 
@@ -21,7 +21,7 @@ class Named(NamedTuple):
     """A name, and the place where it is defined, or where the first name that uses it is; None if unknown."""
 
     name: str
-    place: Place | None
+    place: Location | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class SharedUtterance(NamedTuple):
     name: str
     utterance: Production
     programs: tuple[Production, ...]
-    place: Place | None
+    place: Location | None
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,18 @@ def statistics(grammar: Grammar | SynchronousGrammar) -> Statistics:
         len(grammar.rules),
         sum(len(rule.pairings) for rule in grammar.rules),
         least_depth(grammar),
-        {side: side_statistics(grammar.side(side), grammar.places) for side in SIDES},
-        tuple(shared_utterances(grammar.rules, grammar.places)),
+        {side: side_statistics(grammar.side(side), grammar.locations) for side in SIDES},
+        tuple(shared_utterances(grammar.rules, grammar.locations)),
     )
 
 
-def side_statistics(grammar: Grammar, places: Mapping[str, Place]) -> SideStatistics:
+def side_statistics(grammar: Grammar, places: Mapping[str, Location]) -> SideStatistics:
     """The figures of a plain grammar."""
     productions = [production for found in grammar.rules.values() for production in found]
     terminals = {symbol for production in productions for symbol in production if not isinstance(symbol, Ref)}
     useful, unproductive, unreachable = trim(grammar)
     nowhere = undefined(grammar)
-    nullable = deriving_names(useful, characters=False)
+    nullable = nullable_names(useful)
     units = unit_graph(useful, nullable)
     return SideStatistics(
         productions=len(productions),
@@ -106,14 +106,14 @@ def side_statistics(grammar: Grammar, places: Mapping[str, Place]) -> SideStatis
         least_depth=least_depth(grammar),
         recursive=recursive_names(useful, nullable),
         nullable=tuple(sorted(nullable)),
-        cycles=tuple(shortest_circle(names, units) for names in circles(units)),
+        cycles=tuple(shortest_circle(names, units) for names in cycles(units)),
         undefined=tuple(used_at(grammar, nowhere, places)),
         unproductive=tuple(Named(name, places.get(name)) for name in unproductive if name not in nowhere),
         unreachable=tuple(Named(name, places.get(name)) for name in unreachable),
     )
 
 
-def used_at(grammar: Grammar, names: set[str], places: Mapping[str, Place]) -> Iterable[Named]:
+def used_at(grammar: Grammar, names: set[str], places: Mapping[str, Location]) -> Iterable[Named]:
     """Names that have no place of their own, with the place of their first user."""
     users: dict[str, str] = {}
     for user, productions in grammar.rules.items():
@@ -130,12 +130,12 @@ def recursive_names(grammar: Grammar, nullable: set[str]) -> dict[str, tuple[Rec
         for name, found in grammar.rules.items()
     }
     at_ends: dict[Recursion, set[str]] = {
-        "left": set(chain.from_iterable(circles(corners(grammar, nullable)))),
-        "right": set(chain.from_iterable(circles(corners(grammar, nullable, last=True)))),
+        "left": set(chain.from_iterable(cycles(corners(grammar, nullable)))),
+        "right": set(chain.from_iterable(cycles(corners(grammar, nullable, last=True)))),
     }
     return {
         name: tuple(kind for kind, names in at_ends.items() if name in names) or ("inner",)
-        for name in sorted(chain.from_iterable(circles(uses)))
+        for name in sorted(chain.from_iterable(cycles(uses)))
     }
 
 
@@ -168,7 +168,7 @@ def shortest_circle(names: list[str], graph: Mapping[str, Iterable[str]]) -> tup
     return tuple(reversed(path))
 
 
-def shared_utterances(rules: Iterable[PairedRule], places: Mapping[str, Place]) -> Iterable[SharedUtterance]:
+def shared_utterances(rules: Iterable[PairedRule], places: Mapping[str, Location]) -> Iterable[SharedUtterance]:
     """What is said in the same words for different programs, or for one whose parts belong together otherwise."""
     meanings: dict[tuple[str, Production], dict[tuple[Production, tuple[int | None, ...]], None]] = {}
     for rule in rules:

@@ -5,7 +5,7 @@ A value is one integer, the scorer's cost above the length of the text, so that 
 
 from typing import NamedTuple
 
-from fewparse.grammar.parsing.forest import Forest, Node, Partial, Way
+from fewparse.grammar.parsing.forest import Forest, IntermediateNode, PackedNode, SymbolNode
 from fewparse.grammar.translation.scorers import Context, Scorer
 from fewparse.grammar.translation.transfer import Option, Transfer
 
@@ -15,7 +15,7 @@ LENGTH_BITS = 32
 class Entry(NamedTuple):
     """A production of a node with one of its counterparts, its value without the cost of the rule itself."""
 
-    way: Way
+    way: PackedNode
     option: Option
     value: int
 
@@ -27,9 +27,9 @@ class Inside:
         self.forest = forest
         self.scorer = scorer
         self._transfer = transfer
-        self.entries: dict[Node, list[Entry]] = {}
-        self.partials: dict[tuple[Partial, int], int] = {}
-        self._best: dict[tuple[Node, Context], int | None] = {}
+        self.entries: dict[SymbolNode, list[Entry]] = {}
+        self.partials: dict[tuple[IntermediateNode, int], int] = {}
+        self._best: dict[tuple[SymbolNode, Context], int | None] = {}
         improving = True
         while improving:
             improving = False
@@ -40,16 +40,16 @@ class Inside:
             if improving:
                 self._best.clear()
 
-    def _entries(self, node: Node) -> list[Entry]:
+    def _entries(self, node: SymbolNode) -> list[Entry]:
         entries = []
-        for way in node.ways:
+        for way in node.packed:
             for option in self._transfer.options[way.shape.number]:
                 value = self._fill(way, option)
                 if value is not None:
                     entries.append(Entry(way, option, value + option.length))
         return entries
 
-    def _fill(self, way: Way, option: Option) -> int | None:
+    def _fill(self, way: PackedNode, option: Option) -> int | None:
         """The best value of a production's slots."""
         known = self.partials
         number = option.number
@@ -58,9 +58,9 @@ class Inside:
             dropped = option.places[slot] is None
             for partial in layer:
                 best: int | None = None
-                for before, filler in partial.steps:
+                for before, filler in partial.splits:
                     value = 0 if before is None else known.get((before, number))
-                    if value is not None and isinstance(filler, Node) and not dropped:
+                    if value is not None and isinstance(filler, SymbolNode) and not dropped:
                         inner = self.best(filler, context)
                         value = None if inner is None else value + inner
                     if value is not None and (best is None or value < best):
@@ -75,7 +75,7 @@ class Inside:
         place = option.places[slot]
         return (option.rule, place) if self.scorer.contextual and place is not None else None
 
-    def best(self, node: Node, context: Context) -> int | None:
+    def best(self, node: SymbolNode, context: Context) -> int | None:
         """The best value of a node in its place; None if it has no counterpart."""
         key = node, context
         try:

@@ -10,7 +10,7 @@ from itertools import islice, product
 from math import prod
 from typing import TypeVar
 
-from fewparse.grammar.parsing.forest import Node, Partial, Way
+from fewparse.grammar.parsing.forest import IntermediateNode, PackedNode, SymbolNode
 from fewparse.grammar.translation.inside import Entry, Inside
 from fewparse.grammar.translation.scorers import Context
 from fewparse.grammar.translation.transfer import Free, Option, Part, joined
@@ -30,7 +30,7 @@ class Reading:
 
     value: int
     text: str
-    node: Node
+    node: SymbolNode
     option: Option
     fillers: "tuple[Reading | str, ...]" = field(repr=False)
 
@@ -66,11 +66,11 @@ class Readings:
         self._more = self._combined = 0
         self.nearest: int | None = None
         self.cut = False
-        self._slack: dict[Node, dict[Context, int]] = {inside.forest.root: {None: slack}}
-        self._entry_slack: dict[tuple[Node, int], int] = {}
-        self._partial_slack: dict[tuple[Partial, int], int] = {}
+        self._slack: dict[SymbolNode, dict[Context, int]] = {inside.forest.root: {None: slack}}
+        self._entry_slack: dict[tuple[SymbolNode, int], int] = {}
+        self._partial_slack: dict[tuple[IntermediateNode, int], int] = {}
         self._spread()
-        self._readings: dict[tuple[Node, Context], dict[str, Reading]] = {}
+        self._readings: dict[tuple[SymbolNode, Context], dict[str, Reading]] = {}
 
     def of_root(self) -> list[Reading]:
         """Best first: by cost, then by length, then by text."""
@@ -115,28 +115,30 @@ class Readings:
                 key = partial, option.number
                 if key not in slacks:
                     continue
-                for before, filler in partial.steps:
+                for before, filler in partial.splits:
                     value = self._step_value(before, filler, option, slot)
                     left = -1 if value is None else slacks[key] - (value - known[key])
                     if value is None or not self._within(left):
                         continue
                     if before is not None:
                         slacks[before, option.number] = max(left, slacks.get((before, option.number), 0))
-                    if isinstance(filler, Node) and option.places[slot] is not None:
+                    if isinstance(filler, SymbolNode) and option.places[slot] is not None:
                         contexts = self._slack.setdefault(filler, {})
                         contexts[context] = max(left, contexts.get(context, 0))
 
-    def _step_value(self, before: Partial | None, filler: Node | str, option: Option, slot: int) -> int | None:
+    def _step_value(
+        self, before: IntermediateNode | None, filler: SymbolNode | str, option: Option, slot: int
+    ) -> int | None:
         value = 0 if before is None else self._inside.partials.get((before, option.number))
         if value is None or isinstance(filler, str) or option.places[slot] is None:
             return value
         inner = self._inside.best(filler, self._inside.context(option, slot))
         return None if inner is None else value + inner
 
-    def _read(self, node: Node) -> bool:
+    def _read(self, node: SymbolNode) -> bool:
         """Make the readings of a node; whether that changed any."""
         if self._most is not None:
-            affordable = max(1, AFFORDABLE // max(1, self._inside.forest.steps))
+            affordable = max(1, AFFORDABLE // max(1, self._inside.forest.size))
             self._most_now = self._most if node is self._inside.forest.root else min(self._most, affordable)
         known = {context: self._readings.get((node, context), {}) for context in self._slack[node]}
         made = {context: dict(readings) for context, readings in known.items()}
@@ -191,8 +193,10 @@ class Readings:
             added = sum(len(text) - len(part.texts[0]) for text, part in zip(texts, free, strict=True))
             yield added, joined([next(chosen) if isinstance(part, Free) else part for part in parts])
 
-    def _fill(self, way: Way, option: Option) -> list[Unfinished]:
-        made: dict[Partial | None, list[Unfinished]] = {None: [Unfinished(option.length, option.parts, ())]}
+    def _fill(self, way: PackedNode, option: Option) -> list[Unfinished]:
+        made: dict[IntermediateNode | None, list[Unfinished]] = {
+            None: [Unfinished(option.length, option.parts, ())]
+        }
         for slot, layer in enumerate(way.layers):
             for partial in layer:
                 slack = self._partial_slack.get((partial, option.number))
@@ -203,15 +207,15 @@ class Readings:
 
     def _extend(
         self,
-        partial: Partial,
+        partial: IntermediateNode,
         option: Option,
         slot: int,
-        made: dict[Partial | None, list[Unfinished]],
+        made: dict[IntermediateNode | None, list[Unfinished]],
         most: int,
     ) -> list[Unfinished]:
         """Fill one more slot, in every way within the slack; equal targets are one."""
         found: dict[tuple[Part, ...], Unfinished] = {}
-        for before, filler in partial.steps:
+        for before, filler in partial.splits:
             fillings = self._fillings(filler, option, slot)
             beginnings = made.get(before, ())
             self._combined += max(0, len(beginnings) * len(fillings) - 1)
@@ -225,7 +229,9 @@ class Readings:
                         self._keep(found, parts, Unfinished(value, parts, (*first.fillers, reading)))
         return list(self._cut(found).values())
 
-    def _fillings(self, filler: Node | str, option: Option, slot: int) -> list[tuple[int, str, Reading | str]]:
+    def _fillings(
+        self, filler: SymbolNode | str, option: Option, slot: int
+    ) -> list[tuple[int, str, Reading | str]]:
         """What a slot may be filled with: what it adds, its text in the target, and itself."""
         if isinstance(filler, str):
             return [(0, filler, filler)]

@@ -12,7 +12,7 @@ from fewparse.grammar.rules import (
     Ref,
     Symbol,
     Text,
-    deriving_names,
+    productive_names,
     productive_rules,
     reachable_names,
 )
@@ -32,7 +32,7 @@ class ShortStrings:
     @cached_property
     def _rules(self) -> dict[str, tuple[Production, ...]]:
         """The rules without what derives nothing."""
-        return productive_rules(self._grammar, deriving_names(self._grammar))
+        return productive_rules(self._grammar, productive_names(self._grammar))
 
     def of(self, name: str) -> tuple[str, ...]:
         """The shortest strings of a name; none where it derives none."""
