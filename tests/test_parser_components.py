@@ -1,0 +1,74 @@
+"""A parser with components of the caller's own."""
+
+from pathlib import Path
+
+import pytest
+
+from fewparse import Parser
+from fewparse.constrain.trie import Trie
+from fewparse.errors import UsageError
+from fewparse.lm.usage import Usage
+from support.letters_domain import make_letters
+from support.toy_model import ToyModel
+
+
+class RoomyModel(ToyModel):
+    context_length = 10_000
+
+
+class LastFirst:
+    """Ranks the pool from its end."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def rank(self, utterance: str, usage: Usage) -> list[int]:
+        return list(reversed(range(self._count)))
+
+
+class Longest:
+    """Prefers long outputs."""
+
+    def score(self, utterance: str, output: str) -> float:
+        return 100.0 * len(output)
+
+
+def test_a_retriever_object_chooses_the_examples(tmp_path: Path) -> None:
+    domain = make_letters(tmp_path)
+    parser = Parser.from_domain(domain, RoomyModel(), retriever=LastFirst(len(domain.examples)))
+    assert [example.utterance for example in parser.parse("one").examples] == ["three", "two"]
+
+
+@pytest.mark.parametrize("prompt", ["lisp", "canonical"])
+def test_a_constraint_object_bounds_the_outputs_without_the_lead_of_the_prompt(
+    tmp_path: Path, prompt: str
+) -> None:
+    model = RoomyModel()
+    constraint = Trie(["bab", "cab"], model.vocabulary)
+    parser = Parser.from_domain(
+        make_letters(tmp_path), model, constraint=constraint, prompt=prompt, decoder="beam"
+    )
+    assert {candidate.text for candidate in parser.parse("one").candidates} == {"bab", "cab"}
+
+
+def test_a_reranker_object_orders_the_candidates(tmp_path: Path) -> None:
+    parser = Parser.from_domain(make_letters(tmp_path), RoomyModel(), reranker=Longest(), decoder="beam", width=4)
+    lengths = [len(candidate.text) for candidate in parser.parse("one").candidates]
+    assert lengths == sorted(lengths, reverse=True)
+    assert len(set(lengths)) > 1
+
+
+def test_names_still_choose_bundled_components(tmp_path: Path) -> None:
+    parser = Parser.from_domain(tmp_path_domain(tmp_path), RoomyModel(), retriever="all", constraint="none")
+    assert parser.options.retriever == "all"
+    assert parser.domain.table.constraint.kind == "none"
+
+
+def tmp_path_domain(folder: Path) -> Path:
+    make_letters(folder)
+    return folder
+
+
+def test_settings_of_loading_are_rejected_for_a_loaded_domain(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="loaded already: `pool`"):
+        Parser.from_domain(make_letters(tmp_path), RoomyModel(), pool=1)
