@@ -22,7 +22,7 @@ COMMANDS = [
         "models pull",
         "grammar",
     ),
-    *("grammar check", "grammar stats", "grammar translate", "grammar render", "grammar induce"),
+    *("grammar check", "grammar stats", "grammar translate", "grammar sample", "grammar induce"),
     *("grammar export", "grammar tree", "data", "data get", "data import", "data list", "data path"),
     *("cache", "cache stats", "cache clear"),
 ]

@@ -115,10 +115,10 @@ def test_no_number_is_too_large_or_too_small(number: str) -> None:
     ("program", "column", "problem"),
     [
         ("(f (g x)", 1, "this ( is never closed"),
-        ("(f x))", 6, "nothing is open that this ) could close"),
+        ("(f x))", 6, "this ) has no matching ("),
         ("(f) (g)", 5, "here begins another"),
-        ("", 1, "there is no expression here"),
-        ('(f "a)', 4, "this text is never closed"),
+        ("", 1, "the program is empty"),
+        ('(f "a)', 4, "this string is never closed"),
         ("(f x0)", 4, "no let gives x0 a value"),
         ("(f (let (x1 x2) x1))", 13, "no let gives x2 a value"),
         ("(let (x0) x0)", 1, "a let has pairs"),

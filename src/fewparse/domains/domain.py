@@ -120,7 +120,9 @@ class Domain:
 
     @cached_property
     def _learned_translator(self) -> Translator | None:
-        return self.translator and self.translator.learn(example.program for example in self.examples)
+        return self.translator and self.translator.with_learned_scorer(
+            example.program for example in self.examples
+        )
 
     def scored_translator(self, scorer: ScorerName | None = None) -> Translator | None:
         """The translator with a scorer; if none is named, the one that the domain has chosen."""
@@ -230,8 +232,8 @@ class Domain:
 
     def _meaning(self, canonical: str, translator: Translator) -> str | None:
         """The best program; what the examples make likely is only learned where there is a choice."""
-        translation = translator.to_program(canonical, wanted=2)
-        certain = translation.complete and len(translation.readings) < 2
+        translation = translator.to_program(canonical, k=2)
+        certain = translation.complete and len(translation.k_best) < 2
         scored = None if certain else self.scored_translator()
         return translation.best if scored is None else scored.to_program(canonical).best
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, Vali
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
 from fewparse.files import parse_toml, read_text
-from fewparse.grammar.induction.induce import Merge
+from fewparse.grammar.induction.induce import MergeLevel
 from fewparse.grammar.readers.load import Dialect
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.retrieve.arrange import Order
@@ -62,7 +62,7 @@ class ConstraintTable(Table):
     strings: str | None = None
     grammar: str = "grammar.lark"
     dialect: Dialect | None = None
-    merge: Merge = "typed"
+    merge: MergeLevel = "typed"
     scorer: ScorerName = "learned"
     start: str = "start"
     copy_rules: Annotated[Names, Field(alias="copy")] = ()

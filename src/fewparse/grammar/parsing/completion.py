@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fewparse.grammar.parsing.chart import ChartParser, ParseFailure, Row
 from fewparse.grammar.rules import Grammar, Ref
-from fewparse.grammar.translation.strings import shortest_text, shortest_texts
+from fewparse.grammar.translation.shortest_strings import shortest_text, shortest_texts
 
 
 class Completer:
