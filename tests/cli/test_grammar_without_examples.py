@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.cli.grammar import make_translator
-from fewparse.cli.grammar_source import load_grammar
+from fewparse.cli.grammar_source import resolve_grammar
 from fewparse.domains import load as loading
 from fewparse.errors import DataUnavailable
 from support.cli_runner import fewparse
@@ -34,7 +34,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_examples_programs_are_ranked_by_length_with_a_warning(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    translator = make_translator(load_grammar("smcalflow"), "program")
+    translator = make_translator(resolve_grammar("smcalflow"), "program")
     assert translator.to_program("play the music").best == "(on radio)"
     warning = capsys.readouterr().err
     assert "programs are ranked by length, not by probability: the examples of smcalflow are not in" in warning
@@ -45,22 +45,23 @@ def test_there_is_no_warning_if_no_learned_scorer_is_needed(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (
-        make_translator(load_grammar("smcalflow"), "utterance").to_utterance("(on radio)").best == "play the music"
+        make_translator(resolve_grammar("smcalflow"), "utterance").to_utterance("(on radio)").best
+        == "play the music"
     )
-    assert make_translator(load_grammar("smcalflow"), "program", "shortest").to_program("play the music").best
+    assert make_translator(resolve_grammar("smcalflow"), "program", "shortest").to_program("play the music").best
     assert capsys.readouterr().err == ""
 
 
 def test_an_explicit_learned_scorer_requires_the_examples(data: Path) -> None:
     with pytest.raises(DataUnavailable, match="fewparse data get smcalflow"):
-        make_translator(load_grammar("smcalflow"), "program", "learned")
+        make_translator(resolve_grammar("smcalflow"), "program", "learned")
 
 
 def test_with_examples_programs_are_ranked_by_probability(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (data / "smcalflow").mkdir(parents=True)
     (data / "smcalflow" / "examples.jsonl").write_text(EXAMPLE)
     for scorer in (None, "learned"):
-        translator = make_translator(load_grammar("smcalflow"), "program", scorer)
+        translator = make_translator(resolve_grammar("smcalflow"), "program", scorer)
         assert translator.to_program("play the music").best == "(on gramophone)"
     assert capsys.readouterr().err == ""
 
@@ -70,7 +71,7 @@ def test_an_induced_grammar_requires_the_examples(data: Path) -> None:
     settings = 'name = "overnight"\n[constraint]\nkind = "induced"\n'
     (loading.package() / "overnight" / "domain.toml").write_text(settings)
     with pytest.raises(DataUnavailable, match="the examples of overnight/blocks"):
-        load_grammar("overnight/blocks")
+        resolve_grammar("overnight/blocks")
 
 
 def test_the_error_for_a_misspelling_in_a_large_grammar_is_short(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_no_number_is_too_large_or_too_small(number: str) -> None:
     [
         ("(f (g x)", 1, "this ( is never closed"),
         ("(f x))", 6, "this ) has no matching ("),
-        ("(f) (g)", 5, "here begins another"),
+        ("(f) (g)", 5, "a second one starts here"),
         ("", 1, "the program is empty"),
         ('(f "a)', 4, "this string is never closed"),
         ("(f x0)", 4, "no let gives x0 a value"),

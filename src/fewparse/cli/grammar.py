@@ -8,7 +8,13 @@ import typer
 
 from fewparse.cli import grammar_report
 from fewparse.cli.console import FAILED, input_lines
-from fewparse.cli.grammar_source import DialectOption, GrammarArgument, LoadedGrammar, load_grammar, read_programs
+from fewparse.cli.grammar_source import (
+    DialectOption,
+    GrammarArgument,
+    LoadedGrammar,
+    read_programs,
+    resolve_grammar,
+)
 from fewparse.cli.warnings import warn
 from fewparse.errors import FewparseError, UsageError, caret
 from fewparse.grammar.analysis.derivation import DerivationTree, from_derivation, from_parse_tree
@@ -36,7 +42,9 @@ def translate(
     ] = 10,
     scorer: Annotated[
         ScorerName | None,
-        typer.Option(help="How to rank programs; by default `learned` if there are examples, else `shortest`."),
+        typer.Option(
+            help="How to rank programs. Default: the domain's scorer, `learned` with --learn, or `shortest`."
+        ),
     ] = None,
     learn: Annotated[
         str | None,
@@ -51,7 +59,7 @@ def translate(
     For a line without a translation, `output` is null and `error` is the reason. `derivations` is null if the line
     has infinitely many.
     """
-    translator = make_translator(load_grammar(grammar, dialect), to, scorer, learn)
+    translator = make_translator(resolve_grammar(grammar, dialect), to, scorer, learn)
     translate_line = translator.to_program if to == "program" else translator.to_utterance
     for _, line in input_lines():
         if isinstance(line, FewparseError):
@@ -115,7 +123,7 @@ def sample(
     dialect: DialectOption = None,
 ) -> None:
     """Print random pairs of a synchronous grammar, or programs of a plain one, as one JSON object per line."""
-    loaded = load_grammar(grammar, dialect)
+    loaded = resolve_grammar(grammar, dialect)
     if isinstance(loaded.grammar, SynchronousGrammar):
         for pair in sample_pairs(loaded.grammar, count, seed, depth):
             typer.echo(json.dumps({"utterance": pair.utterance, "program": pair.program}, ensure_ascii=False))
@@ -132,7 +140,7 @@ def export(
     dialect: DialectOption = None,
 ) -> None:
     """Print one side of a grammar in the notation of Lark or of llama.cpp (GBNF)."""
-    plain = load_grammar(grammar, dialect).side(side)
+    plain = resolve_grammar(grammar, dialect).side(side)
     typer.echo(to_lark(plain) if notation == "lark" else to_gbnf(plain), nl=False)
 
 
@@ -145,7 +153,7 @@ def tree(
     dialect: DialectOption = None,
 ) -> None:
     """Show the best derivation of a text as a tree; nodes of a synchronous grammar show their translation."""
-    loaded = load_grammar(grammar, dialect)
+    loaded = resolve_grammar(grammar, dialect)
     failure: ParseFailure | None = None
     derivation: DerivationTree | None = None
     if isinstance(loaded.grammar, SynchronousGrammar):

@@ -9,7 +9,7 @@ import typer
 
 from fewparse.cli.check import show_findings
 from fewparse.cli.console import FAILED, err, input_lines, out
-from fewparse.cli.grammar_source import DialectOption, GrammarArgument, load_grammar, read_programs
+from fewparse.cli.grammar_source import DialectOption, GrammarArgument, read_programs, resolve_grammar
 from fewparse.errors import FewparseError
 from fewparse.grammar.analysis.lint import lint_grammar
 from fewparse.grammar.analysis.statistics import Ambiguity, Statistics, ambiguity, statistics
@@ -27,7 +27,7 @@ def check(grammar: GrammarArgument, as_json: Json = False, dialect: DialectOptio
 
     The exit code is 1 if there is an error.
     """
-    findings = list(lint_grammar(load_grammar(grammar, dialect).grammar))
+    findings = list(lint_grammar(resolve_grammar(grammar, dialect).grammar))
     failed = any(finding.level == "error" for finding in findings)
     if as_json:
         report: dict[str, Any] = {"passed": not failed, "findings": [asdict(finding) for finding in findings]}
@@ -49,7 +49,7 @@ def stats(
     dialect: DialectOption = None,
 ) -> None:
     """Show the size and structure of a grammar and, with --lines, how ambiguous it is on texts."""
-    loaded = load_grammar(grammar, dialect)
+    loaded = resolve_grammar(grammar, dialect)
     found = statistics(loaded.grammar)
     counted = None
     if lines:

@@ -54,8 +54,11 @@ class LoadedGrammar:
         return self.grammar if side == "program" else self.synchronous().side(side)
 
 
-def load_grammar(source: str, dialect: Dialect | None = None) -> LoadedGrammar:
-    """Load the grammar of a bundled domain, a domain folder, a grammar folder or a grammar file."""
+def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGrammar:
+    """Load the grammar of a bundled domain, a domain folder, a grammar folder or a grammar file.
+
+    Raises `UnknownName` if there is no such domain and no such path.
+    """
     path = Path(source).expanduser()
     if source in known_domains() or (path / "domain.toml").exists():
         try:
