@@ -67,7 +67,7 @@ def test_a_grammar_of_a_hundred_thousand_rules_is_used(to_program: Translate) ->
 
 
 INVALID: dict[str, tuple[bytes, str]] = {
-    "a line of a megabyte": (b'start -> "' + b"x" * 1_000_000 + b'"\n', "at most 1,000,000 are read"),
+    "a line of a megabyte": (b'start -> "' + b"x" * 1_000_000 + b'"\n', "at most 1,000,000 are allowed"),
     "not UTF-8": (b'start -> "\xff"\n', "not UTF-8 text (byte 11)"),
     "a bad regex": (b"start -> /[a-/\n", "grammar.scfg:1:"),
     "no start": (b'begin -> "a"\n', "start"),

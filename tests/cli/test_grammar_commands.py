@@ -191,7 +191,7 @@ def test_check_fails_on_a_leak_and_reports_it_in_json(tmp_path: Path) -> None:
 
 MISTAKES = {
     "no such grammar": (["calender"], 2, "unknown grammar 'calender'"),
-    "an unknown suffix": (["rules.txt"], 2, "Call it .scfg or .lark"),
+    "an unknown suffix": (["rules.txt"], 2, "Rename it to .scfg or .lark"),
     "an empty folder": (["empty"], 1, "the folder has no .scfg file"),
     "a syntax error": (["wrong.scfg"], 1, "wrong.scfg:1:"),
     "a file that is not UTF-8": (["latin.scfg"], 1, "not UTF-8 text (byte 14)"),

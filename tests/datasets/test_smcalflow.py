@@ -15,7 +15,7 @@ from fewparse.datasets.smcalflow.files import read_dialogues, read_turns
 from fewparse.domains.examples import read_examples
 from fewparse.errors import CorruptData, DataError, DataUnavailable, UsageError
 from fewparse.example import Example
-from fewparse.grammar.readers.load import open_grammar
+from fewparse.grammar.readers.load import load_grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.translator import Translator
 from support.dataset_laws import assert_fetched_once, tree
@@ -402,7 +402,7 @@ def test_the_grammar_is_kept_in_one_folder_as_it_is_and_can_be_opened(source: Pa
     assert tree(data / "smcalflow" / "grammar") == GRAMMAR
     unpublished = {Path(note.partition(" is not the published file")[0]).name for note in notes}
     assert unpublished >= set(GRAMMAR)
-    grammar = open_grammar(data / "smcalflow" / "grammar")
+    grammar = load_grammar(data / "smcalflow" / "grammar")
     assert isinstance(grammar, SynchronousGrammar)
     assert Translator(grammar).to_program(" a lunch").best == "  (Lunch)"
 

@@ -1,4 +1,4 @@
-"""Classes of characters, against sets of code points."""
+"""Character classes, compared with sets of code points."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ EDGES = [*range(22), *range(0xD7FB, 0xE005), *range(LAST_CODE_POINT - 5, LAST_CO
 
 @thorough
 @given(ranges)
-def test_a_class_contains_its_ranges_sorted_and_apart(given_ranges: list[tuple[int, int]]) -> None:
+def test_a_class_contains_its_ranges_sorted_and_disjoint(given_ranges: list[tuple[int, int]]) -> None:
     chars = Chars.of(given_ranges)
     for code in EDGES:
         assert (chr(code) in chars) == any(low <= code <= high for low, high in given_ranges)

@@ -1,4 +1,4 @@
-"""The chart parser accepts exactly what the grammar derives, and says how far a text is the beginning of that."""
+"""The chart parser accepts exactly the derived texts; its failures give the longest viable prefix."""
 
 import random
 from collections.abc import Callable
@@ -16,8 +16,8 @@ on_many = examples(200)
 SHORT = list(strings("ab", 3)) + list(strings(ALPHABET, 2))
 
 
-def lark_judge(grammar: Grammar) -> Callable[[str], bool]:
-    """Membership by Lark; it wants no undefined names, no empty literals and no empty classes."""
+def lark_oracle(grammar: Grammar) -> Callable[[str], bool]:
+    """Membership by Lark; it does not support undefined names, empty literals or empty classes."""
     names = {name: f"n{number}" for number, name in enumerate(heights(grammar))}
     if grammar.start not in names:
         return lambda text: False
@@ -44,19 +44,19 @@ def lark_symbol(symbol: Symbol, names: dict[str, str]) -> str:
 @given(plain_grammars(), seeds)
 @on_many
 def test_accepts_exactly_what_lark_accepts(grammar: Grammar, rng: random.Random) -> None:
-    parser, lark = ChartParser(grammar), lark_judge(grammar)
+    parser, lark = ChartParser(grammar), lark_oracle(grammar)
     for text in [*candidates(grammar, rng, count=3), *rng.sample(SHORT, 12), ""]:
         assert parser.accepts(text) == lark(text), text
 
 
 def oracle(grammar: Grammar) -> Recogniser | None:
-    """The other recogniser, which wants a start that derives something."""
+    """The byte-level recogniser, which needs a productive start symbol."""
     return Recogniser(grammar) if grammar.start in heights(grammar) else None
 
 
 @given(plain_grammars(), seeds)
 @on_many
-def test_accepts_exactly_what_the_recogniser_of_bytes_accepts(grammar: Grammar, rng: random.Random) -> None:
+def test_accepts_exactly_what_the_byte_recogniser_accepts(grammar: Grammar, rng: random.Random) -> None:
     parser, recogniser = ChartParser(grammar), oracle(grammar)
     for text in [*candidates(grammar, rng), *SHORT]:
         assert parser.accepts(text) == (recogniser is not None and recogniser.accepts(text)), text
@@ -64,7 +64,7 @@ def test_accepts_exactly_what_the_recogniser_of_bytes_accepts(grammar: Grammar, 
 
 @given(plain_grammars(), seeds)
 @on_many
-def test_a_refusal_names_the_longest_viable_prefix_and_all_that_may_follow_it(
+def test_a_failure_gives_the_longest_viable_prefix_and_all_continuations(
     grammar: Grammar, rng: random.Random
 ) -> None:
     parser, recogniser = ChartParser(grammar), oracle(grammar)
@@ -78,19 +78,19 @@ def test_a_refusal_names_the_longest_viable_prefix_and_all_that_may_follow_it(
         assert result.at == longest_viable(recogniser, text)
         following = {char for char in ALPHABET if recogniser.viable((text[: result.at] + char).encode())}
         for char in following:
-            assert result.others or any(names(expected, char) for expected in result.expected)
+            assert result.others or any(includes(expected, char) for expected in result.expected)
         prefix = text[: result.at].encode()
         assert bool(result.expected) == any(recogniser.viable(prefix + bytes([byte])) for byte in range(256))
         if result.at < len(text):
-            assert not any(names(expected, text[result.at]) for expected in result.expected)
+            assert not any(includes(expected, text[result.at]) for expected in result.expected)
 
 
 def longest_viable(recogniser: Recogniser, text: str) -> int:
     return next(length for length in range(len(text), -1, -1) if recogniser.viable(text[:length].encode()))
 
 
-def names(expected: str, char: str) -> bool:
-    """Whether a word of a failure speaks of a character."""
+def includes(expected: str, char: str) -> bool:
+    """Whether an expected description includes a character."""
     kind, bracket, inner = expected.removesuffix("]").partition("[")
     if not bracket:
         return expected == "anything" or expected[1] == char
@@ -101,13 +101,13 @@ def names(expected: str, char: str) -> bool:
 
 @given(plain_grammars(), seeds)
 @on_many
-def test_a_text_does_not_change_the_verdict_on_the_next(grammar: Grammar, rng: random.Random) -> None:
+def test_parsing_a_text_does_not_affect_the_next(grammar: Grammar, rng: random.Random) -> None:
     parser = ChartParser(grammar)
-    asked = [*candidates(grammar, rng, count=3), *rng.sample(SHORT, 8)]
-    first = [parser.parse(text) for text in asked]
-    order = rng.sample(range(len(asked)), len(asked))
-    assert [parser.parse(asked[i]) for i in order] == [first[i] for i in order]
-    assert [ChartParser(grammar).parse(asked[i]) for i in order] == [first[i] for i in order]
+    inputs = [*candidates(grammar, rng, count=3), *rng.sample(SHORT, 8)]
+    first = [parser.parse(text) for text in inputs]
+    order = rng.sample(range(len(inputs)), len(inputs))
+    assert [parser.parse(inputs[i]) for i in order] == [first[i] for i in order]
+    assert [ChartParser(grammar).parse(inputs[i]) for i in order] == [first[i] for i in order]
 
 
 def chart(grammar: Grammar, text: str) -> Chart:
@@ -126,19 +126,19 @@ def choice(*productions: Production) -> Grammar:
     return Grammar({"start": productions})
 
 
-def test_the_chart_knows_every_constituent() -> None:
+def test_the_chart_has_every_constituent() -> None:
     found = chart(choice((Ref("start"), Ref("start")), (Text("a"),)), "aaa")
     assert all(found.spans("start", begin, end) for begin in range(3) for end in range(begin + 1, 4))
     assert not found.spans("start", 1, 1)
 
 
-def test_the_empty_text_is_derived_where_the_grammar_allows_it() -> None:
+def test_the_empty_text_is_derived_if_the_start_is_nullable() -> None:
     assert chart(choice(()), "").spans("start", 0, 0)
     assert chart(choice((Text(""), Ref("start")), (Text(""),)), "").spans("start", 0, 0)
     assert failure(choice((Text("a"),)), "").reason == "ends too early; expected 'a'"
 
 
-def test_a_refusal_shows_literals_as_far_as_they_go() -> None:
+def test_a_failure_shows_the_rest_of_literals() -> None:
     grammar = choice((Text("say "), Ref("what")), (Text("stop"),)).with_rules(
         {"what": ((Text("hello"),), (Chars.of([(48, 57)]),), (Text("\n"),))}
     )
@@ -149,26 +149,26 @@ def test_a_refusal_shows_literals_as_far_as_they_go() -> None:
     assert failure(grammar, "stop it").reason == "is not derived from character 5 on"
 
 
-def test_a_refusal_shows_a_few_of_many_continuations() -> None:
+def test_a_failure_shows_a_few_of_many_continuations() -> None:
     many = failure(choice(*((Text(chr(code)),) for code in range(97, 123))), "1")
     assert (many.expected, many.others) == (tuple(repr(char) for char in "abcdefgh"), 18)
     assert many.reason.endswith("or 'h' or 18 others")
 
 
-def test_a_refusal_shows_first_what_comes_nearest_to_the_text() -> None:
+def test_a_failure_shows_the_most_similar_continuation_first() -> None:
     days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "Today", "Tomorrow")
     grammar = choice(*((Text(f"on {day}"),) for day in days))
     assert failure(grammar, "on wednesday").expected[0] == "'Wednesday'"
     assert failure(grammar, "on Tusday").reason == "is not derived from character 6 on; expected 'Tuesday'"
 
 
-def test_a_refusal_does_not_show_what_begins_like_something_shorter() -> None:
+def test_a_failure_omits_literals_that_extend_another() -> None:
     grammar = choice(*((Text(text),) for text in ("go on", "go", "gone", "good", "stay")))
     assert failure(grammar, "!").expected == ("'go'", "'stay'")
     assert failure(grammar, "go!").expected == ("' on'", "'ne'", "'od'")
 
 
-def test_a_refusal_shows_long_literals_in_part_and_classes_by_what_is_short() -> None:
+def test_a_failure_truncates_literals_and_describes_classes_briefly() -> None:
     assert failure(choice((Text("a" * 1_000),)), "b").expected == (f"'{'a' * 39}…'",)
     quotes, newline = Chars.of([(ord('"'), ord('"'))]), Chars.of([(10, 10), (48, 57)])
     assert failure(choice((quotes.negated(),)), '"').expected == ('anything but ["]',)
@@ -177,7 +177,7 @@ def test_a_refusal_shows_long_literals_in_part_and_classes_by_what_is_short() ->
 
 
 @given(st.sampled_from(["", "a", "😀"]))
-def test_a_grammar_that_derives_nothing_refuses_every_text(text: str) -> None:
+def test_a_grammar_that_derives_nothing_rejects_every_text(text: str) -> None:
     nothing = [
         Grammar({}),
         Grammar({"other": ((Text("a"),),)}),
@@ -186,6 +186,6 @@ def test_a_grammar_that_derives_nothing_refuses_every_text(text: str) -> None:
     assert [failure(grammar, text) for grammar in nothing] == [ParseFailure(text, 0, ())] * 3
 
 
-def test_what_is_useless_is_not_expected() -> None:
+def test_useless_rules_are_not_expected() -> None:
     grammar = choice((Text("a"), Ref(UNDEFINED)), (Text("b"),)).with_rules({"unused": ((Text("c"),),)})
     assert failure(grammar, "a") == ParseFailure("a", 0, ("'b'",))

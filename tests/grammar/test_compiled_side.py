@@ -1,4 +1,4 @@
-"""Either side of a synchronous grammar, compiled as a constraint, is the language that the chart parser parses."""
+"""Either side of a synchronous grammar as a constraint has the language of the chart parser."""
 
 import random
 
@@ -17,7 +17,7 @@ both_sides = pytest.mark.parametrize("side", SIDES)
 
 
 def productive(grammar: SynchronousGrammar, side: Side) -> Grammar:
-    """One side, where it derives something."""
+    """One side of a grammar, assumed to be productive."""
     rules = grammar.side(side)
     assume(rules.start in heights(rules))
     return rules
@@ -43,7 +43,7 @@ def test_accepts_what_the_chart_parser_accepts(
 @both_sides
 @given(grammar=synchronous_grammars(), rng=seeds)
 @examples(100)
-def test_stops_where_the_chart_parser_refuses(side: Side, grammar: SynchronousGrammar, rng: random.Random) -> None:
+def test_stops_where_the_chart_parser_fails(side: Side, grammar: SynchronousGrammar, rng: random.Random) -> None:
     rules = productive(grammar, side)
     start, parser = ContextFree(rules, BYTES).start(), ChartParser(rules)
     for text in candidates(rules, rng, count=4):
@@ -79,7 +79,7 @@ def test_every_translation_is_a_sentence_of_the_other_side(
     grammar: SynchronousGrammar, rng: random.Random
 ) -> None:
     translator = Translator(grammar)
-    for text in candidates(productive(grammar, "utterance"), rng, count=3, longest=5):
+    for text in candidates(productive(grammar, "utterance"), rng, count=3, max_length=5):
         programs = translator.to_program(text, k=4).texts
         if programs:
             constraint = ContextFree(grammar.side("program"), BYTES)

@@ -1,4 +1,4 @@
-"""The oracle of the other tests, checked against Lark and against the plain meaning of UTF-8."""
+"""The Earley oracle of the other tests, checked against Lark and the definition of UTF-8."""
 
 import random
 
@@ -7,23 +7,23 @@ import pytest
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text
 from support.earley import Recogniser, characters
-from support.sample_grammars import ALPHABETS, CALENDAR, SAMPLES, lark_language, longest_within, strings
+from support.sample_grammars import ALPHABETS, CALENDAR, SAMPLES, lark_language, length_within, strings
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_accepts_exactly_what_lark_accepts(name: str) -> None:
     ours, lark = Recogniser(read_grammar(SAMPLES[name])), lark_language(SAMPLES[name])
-    candidates = list(strings(ALPHABETS[name], longest_within(ALPHABETS[name], 1_000)))
+    candidates = list(strings(ALPHABETS[name], length_within(ALPHABETS[name], 1_000)))
     verdicts = {text: lark(text) for text in candidates}
     assert {text: ours.accepts(text) for text in candidates} == verdicts
-    assert len(set(verdicts.values())) == 2, "the strings should show both sides of the language"
+    assert len(set(verdicts.values())) == 2, "the strings should include sentences and others"
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_prefix_is_viable_iff_some_sentence_begins_with_it(name: str) -> None:
     alphabet = ALPHABETS[name] + '12zZ"'
     ours, lark = Recogniser(read_grammar(SAMPLES[name])), lark_language(SAMPLES[name])
-    for sentence in filter(lark, strings(ALPHABETS[name], longest_within(ALPHABETS[name], 1_000))):
+    for sentence in filter(lark, strings(ALPHABETS[name], length_within(ALPHABETS[name], 1_000))):
         encoded = sentence.encode()
         assert all(ours.viable(encoded[:i]) for i in range(len(encoded) + 1))
     for prefix in strings(ALPHABETS[name], 2):
@@ -41,7 +41,7 @@ def shortest_completion(recogniser: Recogniser, prefix: str, alphabet: str) -> s
         if row is not None and row not in seen:
             seen.add(row)
             frontier += [text + char for char in alphabet]
-    raise AssertionError(f"{prefix!r} is called viable, and no sentence begins with it")
+    raise AssertionError(f"{prefix!r} is reported as viable, but no sentence begins with it")
 
 
 def test_accepts_what_lark_accepts_of_mutated_calendar_programs() -> None:
@@ -66,7 +66,7 @@ def test_accepts_what_lark_accepts_of_mutated_calendar_programs() -> None:
     assert not all(verdicts)
 
 
-def test_drops_what_derives_nothing() -> None:
+def test_unproductive_rules_are_ignored() -> None:
     grammar = Grammar(
         {"start": ((Text("a"), Ref("loop")), (Text("b"),), (Chars(()),)), "loop": ((Text("c"), Ref("loop")),)}
     )
@@ -74,7 +74,7 @@ def test_drops_what_derives_nothing() -> None:
     assert Recogniser(grammar).accepts("b")
 
 
-def test_knows_the_characters_that_begin_with_some_bytes() -> None:
+def test_characters_of_a_byte_prefix() -> None:
     rng = random.Random(2)
     for char in [*map(chr, range(0x900)), *(chr(rng.choice([0xFFFF, 0x10000, 0x10FFFF])) for _ in range(9)), "€"]:
         encoded = char.encode()

@@ -1,4 +1,4 @@
-"""A grammar written for others says the same there: Lark and llama.cpp themselves are the judges."""
+"""An exported grammar has the same language in Lark and llama.cpp, which are run as oracles."""
 
 import random
 import re
@@ -10,18 +10,24 @@ from hypothesis import strategies as st
 
 from fewparse.errors import ConstraintError, LimitExceeded
 from fewparse.grammar.export import left_recursion
-from fewparse.grammar.export.left_recursion import circles, components, corners, only_repetition, repetition
+from fewparse.grammar.export.left_recursion import (
+    corners,
+    cycles,
+    reduce_left_recursion,
+    split_repetition,
+    strongly_connected_components,
+)
 from fewparse.grammar.export.notations import to_gbnf, to_lark
 from fewparse.grammar.readers.ebnf import read_grammar
-from fewparse.grammar.rules import LAST_CODE_POINT, Chars, Grammar, Production, Ref, Text, deriving_names, trim
+from fewparse.grammar.rules import LAST_CODE_POINT, Chars, Grammar, Production, Ref, Text, nullable_names, trim
 from support.earley import Recogniser
 from support.llama_grammar import LlamaGrammar, functions
 from support.random_grammars import ALPHABET, candidates, plain_grammars, seeds
-from support.sample_grammars import ALPHABETS, CALENDAR, SAMPLES, lark_language, longest_within, strings
+from support.sample_grammars import ALPHABETS, CALENDAR, SAMPLES, lark_language, length_within, strings
 
 on_many = settings(max_examples=150, deadline=None)
 has_llama = pytest.mark.skipif(not functions(), reason="the shared object does not export llama.cpp's grammars")
-AWKWARD = "\"\\/[]^-&|~#'`i. \n\r\t\f\0\x07\x7f\x85\xa0é€\u2028\ufeff\uffff😀\U0010ffff"
+SPECIAL = "\"\\/[]^-&|~#'`i. \n\r\t\f\0\x07\x7f\x85\xa0é€\u2028\ufeff\uffff😀\U0010ffff"
 
 
 def one(char: str) -> tuple[int, int]:
@@ -59,7 +65,7 @@ def renamed(grammar: Grammar, names: dict[str, str]) -> dict[str, set[Production
 @pytest.mark.parametrize("name", SAMPLES)
 def test_lark_accepts_the_same_strings(name: str) -> None:
     grammar = read_grammar(SAMPLES[name])
-    texts = list(strings(ALPHABETS[name], longest_within(ALPHABETS[name], 400)))
+    texts = list(strings(ALPHABETS[name], length_within(ALPHABETS[name], 400)))
     ours = Recogniser(grammar)
     assert lark_accepts(to_lark(grammar), texts) == [ours.accepts(text) for text in texts]
 
@@ -68,14 +74,14 @@ def test_lark_accepts_the_same_strings(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_llama_cpp_accepts_the_same_strings(name: str) -> None:
     grammar = read_grammar(SAMPLES[name])
-    texts = list(strings(ALPHABETS[name], longest_within(ALPHABETS[name], 1_000)))
+    texts = list(strings(ALPHABETS[name], length_within(ALPHABETS[name], 1_000)))
     ours = Recogniser(grammar)
     assert llama_accepts(to_gbnf(grammar), texts) == [ours.accepts(text) for text in texts]
 
 
 @on_many
 @given(plain_grammars().filter(lambda grammar: not is_empty(grammar)))
-def test_the_own_reader_reads_the_same_productions_again(grammar: Grammar) -> None:
+def test_the_ebnf_reader_reads_back_the_same_productions(grammar: Grammar) -> None:
     useful = trim(grammar).grammar
     again = read_grammar(to_lark(grammar))
     names = dict(zip(dict.fromkeys([useful.start, *useful.rules]), again.rules, strict=True))
@@ -102,18 +108,18 @@ def test_llama_cpp_accepts_the_same_strings_of_any_grammar(grammar: Grammar, rng
 
 @settings(on_many, max_examples=200)
 @given(plain_grammars().filter(lambda grammar: not is_empty(grammar)), seeds)
-def test_only_repetition_is_left_recursive_afterwards(grammar: Grammar, rng: random.Random) -> None:
-    made = only_repetition(grammar)
-    nullable = deriving_names(made, characters=False)
-    unrolled, repeated = dict(made.rules), []
-    for number, (name, *others) in enumerate(circles(corners(made, nullable))):
+def test_reduced_grammars_are_left_recursive_only_in_repetition(grammar: Grammar, rng: random.Random) -> None:
+    made = reduce_left_recursion(grammar)
+    nullable = nullable_names(made)
+    unrolled, loops = dict(made.rules), []
+    for number, (name, *others) in enumerate(cycles(corners(made, nullable))):
         assert not others
-        first, again = repetition(name, made.rules[name])
-        repeated.append(f"repeated {number}")
-        unrolled |= {name: first, repeated[-1]: again}
+        initial, repeated = split_repetition(name, made.rules[name])
+        loops.append(f"repeated {number}")
+        unrolled |= {name: initial, loops[-1]: repeated}
     without = Grammar(unrolled, made.start)
-    assert not deriving_names(without, characters=False) & set(repeated)
-    assert not circles({**corners(without, nullable), **dict.fromkeys(repeated, ())})
+    assert not nullable_names(without) & set(loops)
+    assert not cycles({**corners(without, nullable), **dict.fromkeys(loops, ())})
     ours, theirs = Recogniser(grammar), Recogniser(made)
     texts = sentences_and_others(grammar, rng)
     assert [theirs.accepts(text) for text in texts] == [ours.accepts(text) for text in texts]
@@ -123,8 +129,8 @@ def literals(char: str) -> Grammar:
     return Grammar({"start": ((Text(f"{char}a{char}{char}"),), (Text("b"), Text(char)))})
 
 
-@pytest.mark.parametrize("char", AWKWARD)
-def test_a_literal_holds_any_character(char: str) -> None:
+@pytest.mark.parametrize("char", SPECIAL)
+def test_a_literal_may_contain_any_character(char: str) -> None:
     texts = [f"{char}a{char}{char}", f"b{char}", "a", char, f"x{ord(char):02x}", f"\\{char}", "n", "bn", "ba"]
     expected = [True, True] + [False] * 7
     assert lark_accepts(to_lark(literals(char)), texts) == expected
@@ -137,13 +143,13 @@ def test_a_literal_holds_any_character(char: str) -> None:
 
 @settings(on_many, max_examples=60)
 @given(st.lists(st.tuples(st.characters(), st.characters()), min_size=1, max_size=4), st.booleans())
-def test_a_class_holds_any_characters(pairs: list[tuple[str, str]], negated: bool) -> None:
+def test_a_class_may_contain_any_characters(pairs: list[tuple[str, str]], negated: bool) -> None:
     check_class(Chars.of(sorted((ord(a), ord(b))) for a, b in pairs), negated)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("negated", [False, True])
-@pytest.mark.parametrize("char", AWKWARD)
-def test_a_class_holds_awkward_characters(char: str, negated: bool) -> None:
+@pytest.mark.parametrize("char", SPECIAL)
+def test_a_class_may_contain_special_characters(char: str, negated: bool) -> None:
     beside = [one(char), one("a"), (ord("x"), ord("z"))]
     ends = [(ord(char), min(LAST_CODE_POINT, ord(char) + 5)), (max(0, ord(char) - 3), ord(char))]
     for ranges in (beside, beside[:1], ends[:1], ends[1:]):
@@ -154,7 +160,7 @@ def check_class(chars: Chars, negated: bool) -> None:
     chars = chars.negated() if negated else chars.negated().negated()
     grammar = Grammar({"start": ((Text("("), chars, Text(")")),)})
     ends = {code + more for low, high in chars.ranges for code in (low, high) for more in (-1, 0, 1)}
-    characters = {chr(c) for c in ends if 0 <= c <= LAST_CODE_POINT and not 0xD800 <= c <= 0xDFFF} | set(AWKWARD)
+    characters = {chr(c) for c in ends if 0 <= c <= LAST_CODE_POINT and not 0xD800 <= c <= 0xDFFF} | set(SPECIAL)
     texts = [f"({char})" for char in sorted(characters)]
     expected = [text[1] in chars for text in texts]
     assert read_grammar(to_lark(grammar)).rules == grammar.rules
@@ -163,18 +169,18 @@ def check_class(chars: Chars, negated: bool) -> None:
         assert llama_accepts(to_gbnf(grammar), texts) == expected
 
 
-def test_a_class_of_all_characters_is_written_as_it_is() -> None:
+def test_a_class_of_all_characters_is_written() -> None:
     check_class(Chars(()), negated=True)
 
 
-def test_surrogates_are_no_characters() -> None:
+def test_surrogates_are_excluded() -> None:
     half = Chars(((0xD700, 0xD900),))
     grammar = Grammar({"start": ((half,), (Text("a\ud800"),), (Chars(((0xD800, 0xD900),)), Text("b")))})
     assert read_grammar(to_lark(grammar)).rules == {"start": ((Chars(((0xD700, 0xD7FF),)),),)}
     assert to_gbnf(grammar) == "root ::= [휀-\\ud7ff]\n"
 
 
-def test_names_become_legal_and_stay_apart() -> None:
+def test_names_become_legal_and_stay_distinct() -> None:
     names = ["start", "Big Name", "big_name", "BIG-NAME", "_", "9lives", "été", "root", "größe", "__x__"]
     rules = {name: ((Text(str(number)),),) for number, name in enumerate(names)}
     grammar = Grammar({"the start": tuple((Ref(name),) for name in names), **rules}, "the start")
@@ -190,7 +196,7 @@ def test_names_become_legal_and_stay_apart() -> None:
         assert llama_accepts(gbnf, digits) == expected
 
 
-def test_many_names_that_would_be_the_same_take_no_time() -> None:
+def test_many_clashing_names_are_numbered_quickly() -> None:
     names = [chr(0x4E00 + number) for number in range(20_000)]
     grammar = Grammar({"start": tuple((Ref(name),) for name in names), **dict.fromkeys(names, ((Text("a"),),))})
     assert "\nrule_20000: " in to_lark(grammar)
@@ -214,20 +220,20 @@ def test_a_long_rule_has_a_line_for_each_alternative() -> None:
         assert llama_accepts(to_gbnf(grammar), texts) == [True] * 30 + [False]
 
 
-def test_a_grammar_of_nothing_but_the_empty_string_is_written_too() -> None:
+def test_a_grammar_of_the_empty_string_is_written() -> None:
     grammar = Grammar({"start": ((), (Text(""),), (Ref("start"), Ref("start")))})
     assert lark_accepts(to_lark(grammar), ["", "a"]) == [True, False]
     assert to_gbnf(grammar) == 'root ::= ""\n'
 
 
 @pytest.mark.parametrize("write", [to_lark, to_gbnf])
-def test_a_grammar_that_derives_nothing_is_refused(write: object) -> None:
+def test_a_grammar_that_derives_nothing_is_rejected(write: object) -> None:
     assert callable(write)
     with pytest.raises(ConstraintError, match="derives no string"):
         write(Grammar({"start": ((Text("a"), Ref("start")),)}))
 
 
-def test_the_calendar_says_the_same_everywhere() -> None:
+def test_the_calendar_has_the_same_language_everywhere() -> None:
     grammar = read_grammar(CALENDAR)
     program = '(create "Lunch?" (with Anna (team sales)) (on Monday) (at 12:30pm) (for (hours 1)) (in Atlas))'
     rng = random.Random(5)
@@ -242,20 +248,22 @@ def test_the_calendar_says_the_same_everywhere() -> None:
 
 
 def chain(length: int) -> dict[str, tuple[Production, ...]]:
-    """Names each of which begins with the next, and the last with the first."""
+    """A left-recursive cycle of nonterminals."""
     return {
         f"n{at}": ((Ref(f"n{(at + 1) % length}"), Text("a")), (Text("b"), Text(str(at)))) for at in range(length)
     }
 
 
-def test_a_long_circle_of_names_needs_no_recursion() -> None:
+def test_a_long_cycle_does_not_exceed_the_recursion_limit() -> None:
     grammar = Grammar(chain(5_000), "n0")
-    assert len(components(corners(grammar, set()))) == 1
+    assert len(strongly_connected_components(corners(grammar, set()))) == 1
     assert to_gbnf(grammar).count(" ::= ") == 5_001
 
 
-def test_a_grammar_that_grows_too_large_without_left_recursion_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(left_recursion, "MOST_SYMBOLS", 10_000)
+def test_a_grammar_that_grows_too_large_without_left_recursion_is_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(left_recursion, "MAX_SYMBOLS", 10_000)
     start = tuple((Text(name), Ref(name)) for name in chain(100))
     with pytest.raises(LimitExceeded, match="without left recursion"):
         to_gbnf(Grammar({"start": start, **chain(100)}))

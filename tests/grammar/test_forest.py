@@ -1,4 +1,4 @@
-"""The forest holds every derivation once: counted without being listed, listed without being held."""
+"""The forest has every derivation once; counting and enumerating them needs little time and memory."""
 
 import random
 from collections.abc import Iterator
@@ -8,31 +8,31 @@ from math import comb
 import pytest
 from hypothesis import assume, given
 
-from fewparse.grammar.parsing.forest import Forest, ForestParser, Node, Tree
+from fewparse.grammar.parsing.forest import Forest, ForestParser, SymbolNode, Tree
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text
 from support.enumeration import Spans, leaves, plain
 from support.random_grammars import candidates, examples, heights, plain_grammars, seeds
 
-MOST_TREES = 3_000
+MAX_TREES = 3_000
 BALANCED = Grammar({"start": ((Ref("start"), Ref("start")), (Text("a"),))})
 
 
 def forest_of(grammar: Grammar, text: str) -> Forest | None:
-    """All derivations of a text; None if it has none."""
+    """The forest of a text; None if it does not parse."""
     forest = ForestParser(grammar).parse(text)
     return forest if isinstance(forest, Forest) else None
 
 
-def grown(grammar: Grammar, text: str) -> Forest:
+def parsed(grammar: Grammar, text: str) -> Forest:
     forest = forest_of(grammar, text)
     assert forest is not None
     return forest
 
 
 def forests(grammar: Grammar, rng: random.Random) -> Iterator[tuple[Forest, Spans]]:
-    """Forests of short texts, each with the oracle's view of the text."""
+    """Forests of short texts, each with the oracle's spans."""
     assume(grammar.start in heights(grammar))
-    for text in dict.fromkeys(["", *candidates(grammar, rng, count=2, longest=5)]):
+    for text in dict.fromkeys(["", *candidates(grammar, rng, count=2, max_length=5)]):
         forest = forest_of(grammar, text)
         if forest is not None:
             yield forest, Spans(grammar, text)
@@ -40,7 +40,7 @@ def forests(grammar: Grammar, rng: random.Random) -> Iterator[tuple[Forest, Span
 
 @given(plain_grammars(), seeds)
 @examples(120)
-def test_there_are_as_many_derivations_as_by_brute_force(grammar: Grammar, rng: random.Random) -> None:
+def test_the_count_of_derivations_equals_brute_force(grammar: Grammar, rng: random.Random) -> None:
     for forest, spans in forests(grammar, rng):
         assert forest.cyclic == spans.is_cyclic
         assert forest.count() == (None if spans.is_cyclic else spans.count())
@@ -48,11 +48,11 @@ def test_there_are_as_many_derivations_as_by_brute_force(grammar: Grammar, rng: 
 
 @given(plain_grammars(), seeds)
 @examples(120)
-def test_the_trees_are_those_of_brute_force_each_once(grammar: Grammar, rng: random.Random) -> None:
+def test_the_trees_are_those_of_brute_force_without_repeats(grammar: Grammar, rng: random.Random) -> None:
     for forest, spans in forests(grammar, rng):
-        expected = list(islice(spans.trees(), MOST_TREES))
-        assume(len(expected) < MOST_TREES)
-        found = [plain(tree) for tree in islice(forest.trees(), MOST_TREES)]
+        expected = list(islice(spans.trees(), MAX_TREES))
+        assume(len(expected) < MAX_TREES)
+        found = [plain(tree) for tree in islice(forest.trees(), MAX_TREES)]
         assert len(found) == len(set(found))
         assert set(found) == set(expected)
         assert all(leaves(tree) == forest.text for tree in found)
@@ -60,13 +60,13 @@ def test_the_trees_are_those_of_brute_force_each_once(grammar: Grammar, rng: ran
 
 @given(plain_grammars(), seeds)
 @examples(80)
-def test_no_tree_has_a_node_inside_itself(grammar: Grammar, rng: random.Random) -> None:
+def test_no_tree_has_a_node_below_itself(grammar: Grammar, rng: random.Random) -> None:
     for forest, _ in forests(grammar, rng):
         for tree in islice(forest.trees(), 100):
             assert all(len(set(path)) == len(path) for path in paths(tree, ()))
 
 
-def paths(tree: Tree, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
+def paths(tree: Tree, above: tuple[SymbolNode, ...]) -> Iterator[tuple[SymbolNode, ...]]:
     """The nodes from the root to each tree."""
     here = (*above, tree.node)
     yield here
@@ -77,17 +77,19 @@ def paths(tree: Tree, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
 
 @given(plain_grammars(), seeds)
 @examples(80)
-def test_parts_come_before_wholes(grammar: Grammar, rng: random.Random) -> None:
+def test_children_come_before_parents(grammar: Grammar, rng: random.Random) -> None:
     for forest, _ in forests(grammar, rng):
-        order = {node: place for place, node in enumerate(forest.nodes)}
+        order = {node: index for index, node in enumerate(forest.nodes)}
         assert len(order) == len(forest.nodes)
         assert order[forest.root] == len(order) - 1
         for node in forest.nodes:
-            assert node.ways
-            assert all(part in order and (forest.cyclic or order[part] < order[node]) for part in node.parts())
+            assert node.packed
+            assert all(
+                child in order and (forest.cyclic or order[child] < order[node]) for child in node.children()
+            )
 
 
-def test_the_cases_without_end_are_among_the_random_ones() -> None:
+def test_random_forests_include_cyclic_ones() -> None:
     cyclic = {True: 0, False: 0}
 
     @given(plain_grammars(), seeds)
@@ -100,37 +102,37 @@ def test_the_cases_without_end_are_among_the_random_ones() -> None:
     assert min(cyclic.values()) >= 10
 
 
-def test_sixty_characters_have_a_catalan_number_of_derivations_and_the_first_come_at_once() -> None:
-    forest = grown(BALANCED, "a" * 60)
+def test_sixty_characters_have_a_catalan_number_of_derivations_enumerated_lazily() -> None:
+    forest = parsed(BALANCED, "a" * 60)
     assert forest.count() == comb(118, 59) // 60
     first = [plain(tree) for tree in islice(forest.trees(), 5)]
     assert len(set(first)) == 5
     assert {leaves(tree) for tree in first} == {"a" * 60}
 
 
-def test_a_unit_cycle_has_no_end_of_derivations_and_few_trees() -> None:
+def test_a_unit_cycle_has_infinitely_many_derivations_and_few_trees() -> None:
     grammar = Grammar({"start": ((Ref("other"),), (Text("x"),)), "other": ((Ref("start"),), (Text("x"),))})
-    forest = grown(grammar, "x")
+    forest = parsed(grammar, "x")
     assert forest.count() is None
     assert {plain(tree)[1] for tree in forest.trees()} == {(Ref("other"),), (Text("x"),)}
     assert len(list(forest.trees())) == 2
 
 
-def test_nothing_inside_nothing_is_a_cycle_too() -> None:
-    forest = grown(Grammar({"start": ((Ref("start"), Ref("start")), ())}), "")
+def test_an_empty_constituent_within_itself_is_a_cycle() -> None:
+    forest = parsed(Grammar({"start": ((Ref("start"), Ref("start")), ())}), "")
     assert forest.count() is None
     assert [plain(tree) for tree in forest.trees()] == [("start", (), ())]
 
 
-def test_a_cycle_that_no_derivation_reaches_does_no_harm() -> None:
+def test_a_cycle_that_no_derivation_reaches_is_ignored() -> None:
     grammar = Grammar({"start": ((Text("a"),), (Text("b"), Ref("loop"))), "loop": ((Ref("loop"),), (Text("c"),))})
-    assert grown(grammar, "a").count() == 1
-    assert grown(grammar, "bc").count() is None
+    assert parsed(grammar, "a").count() == 1
+    assert parsed(grammar, "bc").count() is None
 
 
-def test_the_characters_of_a_class_fill_its_slot() -> None:
+def test_characters_fill_the_slots_of_classes() -> None:
     letter = Chars.of([(ord("a"), ord("z"))])
-    (tree,) = grown(Grammar({"start": ((Text("<"), letter, letter, Text(">")),)}), "<hi>").trees()
+    (tree,) = parsed(Grammar({"start": ((Text("<"), letter, letter, Text(">")),)}), "<hi>").trees()
     assert tree.fillers == ("h", "i")
 
 
@@ -179,7 +181,7 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_long_and_deep_texts_have_a_count_and_a_tree(name: str) -> None:
-    forest = grown(*LONG[name])
+    forest = parsed(*LONG[name])
     assert forest.count() == 1
     (tree,) = forest.trees()
     assert deep_leaves(tree) == forest.text

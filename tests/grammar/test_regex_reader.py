@@ -1,4 +1,4 @@
-"""The regular expressions of terminals, against Python's own."""
+"""Regular expressions of terminals, compared with Python's `re`."""
 
 import re
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fewparse.grammar.readers.ebnf import read_grammar
 from support.earley import Recogniser
-from support.sample_grammars import longest_within, strings
+from support.sample_grammars import length_within, strings
 
 PATTERNS = [
     (r"abc", "abc"),
@@ -54,7 +54,7 @@ PATTERNS = [
     (r"(a?){3}", "ab"),
     (r"(a*)*b", "ab"),
 ]
-FOLDED = [
+IGNORED_CASE = [
     (r"ab", "aAbB"),
     (r"[a-b]c", "aAbBcC"),
     (r"[^a]", "aAbB"),
@@ -67,10 +67,10 @@ FOLDED = [
 
 
 def check(pattern: str, flag: str, alphabet: str) -> None:
-    """Every short string is accepted iff Python matches it whole."""
+    """Every short string is accepted iff Python fully matches it."""
     ours = Recogniser(read_grammar(f"start: /{pattern.replace('/', chr(92) + '/')}/{flag}"))
     python = re.compile(pattern, re.IGNORECASE if flag else 0)
-    for text in strings(alphabet, min(6, longest_within(alphabet, 2_000))):
+    for text in strings(alphabet, min(6, length_within(alphabet, 2_000))):
         assert ours.accepts(text) == bool(python.fullmatch(text)), text
 
 
@@ -79,8 +79,8 @@ def test_a_pattern_matches_what_python_matches(pattern: str, alphabet: str) -> N
     check(pattern, "", alphabet)
 
 
-@pytest.mark.parametrize(("pattern", "alphabet"), FOLDED)
-def test_a_pattern_of_either_case_matches_what_python_matches(pattern: str, alphabet: str) -> None:
+@pytest.mark.parametrize(("pattern", "alphabet"), IGNORED_CASE)
+def test_a_pattern_with_ignored_case_matches_what_python_matches(pattern: str, alphabet: str) -> None:
     check(pattern, "i", alphabet)
 
 

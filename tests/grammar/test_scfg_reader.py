@@ -1,4 +1,4 @@
-"""The `.scfg` format: what every form of rule means."""
+"""The `.scfg` reader: the meaning of every form of rule."""
 
 import json
 from itertools import permutations
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fewparse.errors import GrammarError
 from fewparse.grammar.readers.scfg import read_scfg, read_scfg_text
 from fewparse.grammar.rules import Chars, Production, Ref, Symbol, Text
-from fewparse.grammar.synchronous import PairedRule, Pairing, Place, SynchronousGrammar
+from fewparse.grammar.synchronous import Location, PairedRule, Pairing, SynchronousGrammar
 
 BEGIN = "start -> #e\n"
 
@@ -35,26 +35,26 @@ def program(source: str) -> Production | None:
     return only(source).program
 
 
-def test_blank_lines_and_lines_that_begin_with_a_hash_are_skipped() -> None:
+def test_empty_lines_and_comments_are_skipped() -> None:
     assert only('\n  \t\n# start -> "x"\n   # another !"old"\n#e\nstart -> "a"\n\n').program == symbols("'a")
 
 
-def test_blanks_around_a_line_and_carriage_returns_mean_nothing() -> None:
+def test_whitespace_around_a_line_is_ignored() -> None:
     assert only(' \t start -> "a" , "b" \r\n# comment\r\n').program == symbols("'b")
 
 
-def test_no_blank_is_needed_between_tokens() -> None:
+def test_no_space_is_needed_between_tokens() -> None:
     tight = 'start->"a"m|n"b"?,"P"f(m,n)\nf(x,y)2>x"+"y'
     wide = 'start  ->  "a"  m | n  "b" ? ,  "P"  f ( m , n )\n f ( x , y )  2>  x "+"\t y '
     assert read_scfg_text(tight) == read_scfg_text(wide)
 
 
-def test_blanks_inside_quotes_stay_and_none_are_added() -> None:
+def test_spaces_inside_quotes_stay_and_none_are_added() -> None:
     assert program('start -> "  a " "b" x , "P"') == symbols("'P")
     assert only('start -> "  a " "b" x , "P"').pairings[0].utterance == symbols("'  a ", "'b", "x")
 
 
-def test_strange_line_breaks_do_not_end_a_line() -> None:
+def test_unusual_line_breaks_do_not_end_a_line() -> None:
     assert program('start -> "a\u2028b\x85c"') == symbols("'a\u2028b\x85c")
 
 
@@ -71,13 +71,13 @@ def test_neighbouring_strings_stay_separate() -> None:
     assert program('start -> "a" "b"') == symbols("'a", "'b")
 
 
-@pytest.mark.parametrize("nothing", ["#e", '""', '#e ""', '""?'])
-def test_nothing_and_the_empty_string_contribute_no_symbol(nothing: str) -> None:
-    assert only(f"start -> {nothing} , {nothing}") == PairedRule("start", (), (Pairing((), ()),))
-    assert program(f'start -> "a" {nothing} "b"') == symbols("'a", "'b")
+@pytest.mark.parametrize("empty", ["#e", '""', '#e ""', '""?'])
+def test_empty_items_contribute_no_symbol(empty: str) -> None:
+    assert only(f"start -> {empty} , {empty}") == PairedRule("start", (), (Pairing((), ()),))
+    assert program(f'start -> "a" {empty} "b"') == symbols("'a", "'b")
 
 
-def test_a_regular_expression_is_one_character_of_a_set() -> None:
+def test_a_regular_expression_is_a_character_class() -> None:
     digit, quoted = Chars(((48, 57),)), Chars(((34, 34),)).negated()
     assert program('start -> /[0-9]/ / / /[^"]/') == (digit, Chars(((32, 32),)), quoted)
 
@@ -113,11 +113,11 @@ def test_a_mirrored_rule_is_the_same_on_both_sides() -> None:
 
 
 def test_an_utterance_only_rule_has_no_program() -> None:
-    ways = (Pairing(symbols("' please"), ()), Pairing((), ()), Pairing(symbols("x"), ()))
-    assert rules(BEGIN + 'please 1> " please" | #e | x', "please") == [PairedRule("please", None, ways)]
+    pairings = (Pairing(symbols("' please"), ()), Pairing((), ()), Pairing(symbols("x"), ()))
+    assert rules(BEGIN + 'please 1> " please" | #e | x', "please") == [PairedRule("please", None, pairings)]
 
 
-def test_utterance_only_and_synchronous_rules_of_a_name_stand_side_by_side() -> None:
+def test_a_nonterminal_may_have_utterance_only_and_synchronous_rules() -> None:
     assert [rule.program for rule in rules('start 1> "a"\nstart -> "b" , "B"\nstart 1> "c"')] == [
         None,
         symbols("'B"),
@@ -136,7 +136,7 @@ def test_a_macro_without_parameters_is_called_with_parentheses(definition: str) 
     assert program(f'start -> "a" , k()\n{definition}') == symbols("'K")
 
 
-def test_a_bare_name_is_a_nonterminal_even_where_a_macro_has_it() -> None:
+def test_a_name_without_parentheses_is_a_nonterminal_even_if_a_macro_has_it() -> None:
     assert program('start -> "a" , k\nk 2> "K"') == symbols("k")
     assert program('start -> "a" , f(k)\nf(x) 2> x\nk 2> "K"') == symbols("k")
 
@@ -166,7 +166,7 @@ def test_a_macro_body_may_have_regular_expressions_and_optional_symbols() -> Non
     assert grammar.rules[0].program == symbols(Chars(((97, 97),)), "maybe___nt_who", "'x")
 
 
-def test_a_macro_is_no_rule() -> None:
+def test_a_macro_is_not_a_rule() -> None:
     assert {rule.name for rule in read_scfg_text(BEGIN + 'f(x) 2> x "a"').rules} == {"start"}
 
 
@@ -217,8 +217,8 @@ def test_an_optional_text_is_named_by_its_text() -> None:
 
 def test_an_optional_symbol_of_utterances_only_has_no_program() -> None:
     source = 'start -> "a" "please"? , "P"\nx 1> "please"?'
-    ways = (Pairing(symbols("'please"), ()), Pairing((), ()))
-    assert optional(source, "maybe___t_please") == [(None, ways)]
+    pairings = (Pairing(symbols("'please"), ()), Pairing((), ()))
+    assert optional(source, "maybe___t_please") == [(None, pairings)]
 
 
 def test_an_optional_symbol_of_programs_only_is_left_undefined() -> None:
@@ -227,12 +227,12 @@ def test_an_optional_symbol_of_programs_only_is_left_undefined() -> None:
     assert optional(source, "maybe___nt_who") == []
 
 
-def test_an_optional_symbol_is_synchronous_everywhere_if_it_is_so_in_one_rule() -> None:
+def test_an_optional_symbol_is_synchronous_everywhere_if_it_is_in_one_rule() -> None:
     source = "start -> who? , who?\nx -> who? , #e\ny -> #e , who?\nz 1> who?"
     assert [program for program, _ in optional(source, "maybe___nt_who")] == [symbols("who"), ()]
 
 
-def test_a_name_and_a_text_that_read_alike_are_different_optional_symbols() -> None:
+def test_a_name_and_an_equal_text_are_different_optional_symbols() -> None:
     assert program('start -> a? "a"?') == symbols("maybe___nt_a", "maybe___t_a")
 
 
@@ -248,7 +248,7 @@ def test_an_optional_symbol_of_an_unused_macro_makes_no_rule() -> None:
     assert optional(BEGIN + "x -> who? , #e\nf 2> who?", "maybe___nt_who")[0][0] is None
 
 
-def test_rules_with_the_same_program_come_together_in_order_of_appearance() -> None:
+def test_rules_with_the_same_program_are_grouped_in_order_of_appearance() -> None:
     source = 'start -> "a" , "P"\nstart -> "b" , "Q"\nx -> "a" , "P"\nstart -> "c" | "a" , p()\np 2> "P"'
     grammar = read_scfg_text(source)
     assert [(rule.name, rule.program, len(rule.pairings)) for rule in grammar.rules] == [
@@ -277,7 +277,7 @@ def test_differently_spelled_regular_expressions_keep_their_own_links() -> None:
     assert (first.links, second.links) == ((0,), (None,))
 
 
-def test_an_undefined_name_is_no_mistake() -> None:
+def test_an_undefined_name_is_allowed() -> None:
     assert read_scfg_text('start -> nobody , "P"').side("utterance").rules == {"start": (symbols("nobody"),)}
 
 
@@ -285,14 +285,14 @@ def test_the_start_may_have_another_name() -> None:
     assert read_scfg_text('begin -> "a"', start="begin").start == "begin"
 
 
-def test_a_start_with_utterances_only_is_a_start() -> None:
+def test_the_start_may_have_utterances_only() -> None:
     assert only('start 1> "a"').program is None
 
 
-def test_places_are_where_a_name_is_first_defined() -> None:
+def test_locations_are_the_first_definitions() -> None:
     grammar = read_scfg([("a.scfg", '# x\nx -> "a"\n'), ("b.scfg", '\nx -> "b"\nstart 1> x?\nf 2> "c"')])
-    assert grammar.places == {"x": Place("a.scfg", 2), "start": Place("b.scfg", 3)}
-    assert str(grammar.places["x"]) == "a.scfg:2"
+    assert grammar.locations == {"x": Location("a.scfg", 2), "start": Location("b.scfg", 3)}
+    assert str(grammar.locations["x"]) == "a.scfg:2"
 
 
 def test_a_file_ends_its_last_line() -> None:
@@ -337,7 +337,7 @@ CLASSES = {"/[0-9]/": Chars(((48, 57),)), "/ /": Chars(((32, 32),)), '/[^"]/': C
 SYMBOLS = st.one_of(NAMES.map(Ref), TEXTS.map(Text), st.sampled_from(sorted(CLASSES)))
 SIDES = st.lists(SYMBOLS, max_size=5)
 RULES = st.tuples(NAMES, st.sampled_from(["->", "=", "1>"]), st.lists(SIDES, min_size=1, max_size=3), SIDES)
-BLANKS = st.sampled_from(["", "", " ", "\t", "  ", "\u00a0", " \r"])
+WHITESPACE = st.sampled_from(["", "", " ", "\t", "  ", "\u00a0", " \r"])
 
 
 def written(symbol: Ref | Text | str, data: st.DataObject) -> str:
@@ -346,11 +346,11 @@ def written(symbol: Ref | Text | str, data: st.DataObject) -> str:
     return symbol.name if isinstance(symbol, Ref) else symbol
 
 
-def expected_links(said: list[Ref | Text | str], meant: list[Ref | Text | str]) -> tuple[int | None, ...]:
+def expected_links(utterance: list[Ref | Text | str], target: list[Ref | Text | str]) -> tuple[int | None, ...]:
     links: list[int | None] = []
-    for index, symbol in enumerate(meant):
-        partners = [i for i, other in enumerate(said) if other == symbol and not isinstance(other, Text)]
-        before = meant[:index].count(symbol)
+    for index, symbol in enumerate(target):
+        partners = [i for i, other in enumerate(utterance) if other == symbol and not isinstance(other, Text)]
+        before = target[:index].count(symbol)
         links.append(partners[before] if before < len(partners) else None)
     return tuple(links)
 
@@ -362,33 +362,33 @@ def produced(side: list[Ref | Text | str]) -> Production:
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.lists(RULES, max_size=6), st.data())
-def test_a_grammar_is_read_as_it_was_meant(
+def test_any_grammar_is_read_as_it_was_generated(
     drawn: list[tuple[str, str, list[list[Ref | Text | str]], list[Ref | Text | str]]], data: st.DataObject
 ) -> None:
     lines = [BEGIN.strip()]
     expected: dict[tuple[str, Production | None], dict[Pairing, None]] = {("start", ()): {Pairing((), ()): None}}
     for name, form, utterances, meaning in drawn:
-        said = utterances[:1] if form == "=" else utterances
-        meant = {"->": meaning, "=": said[0], "1>": None}[form]
+        sides = utterances[:1] if form == "=" else utterances
+        target = {"->": meaning, "=": sides[0], "1>": None}[form]
         tokens = [name, "1>" if form == "1>" else "->"]
-        for i, side in enumerate(said):
+        for i, side in enumerate(sides):
             tokens += ["|"] * (i > 0) + ([written(s, data) for s in side] or ["#e"])
         if form == "->":
             tokens += [",", *([written(s, data) for s in meaning] or ["#e"])]
-        line = data.draw(BLANKS)
+        line = data.draw(WHITESPACE)
         for token in tokens:
             joins = line[-1:].isalnum() or line[-1:] == "_"
-            blank = data.draw(BLANKS)
-            line += (blank or " " * (joins and (token[0].isalnum()))) + token
-        lines.append(line + data.draw(BLANKS))
-        for side in said:
-            pairing = Pairing(produced(side), () if meant is None else expected_links(side, meant))
-            key = (name, None if meant is None else produced(meant))
+            space = data.draw(WHITESPACE)
+            line += (space or " " * (joins and (token[0].isalnum()))) + token
+        lines.append(line + data.draw(WHITESPACE))
+        for side in sides:
+            pairing = Pairing(produced(side), () if target is None else expected_links(side, target))
+            key = (name, None if target is None else produced(target))
             expected.setdefault(key, {})[pairing] = None
     grammar = read_scfg_text("\n".join(lines))
-    assert grammar.rules == tuple(PairedRule(name, p, tuple(ways)) for (name, p), ways in expected.items())
+    assert grammar.rules == tuple(PairedRule(name, p, tuple(pairings)) for (name, p), pairings in expected.items())
 
 
-def test_no_source_at_all_has_no_start() -> None:
+def test_an_empty_list_of_sources_has_no_start() -> None:
     with pytest.raises(GrammarError, match="<grammar>: no rule is called `start`"):
         read_scfg([])

@@ -11,7 +11,7 @@ from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.readers.scfg import read_scfg, read_scfg_text
 from fewparse.grammar.rules import Chars, Grammar, Ref, Symbol, Text, trim
-from fewparse.grammar.synchronous import PairedRule, Pairing, Place, SynchronousGrammar
+from fewparse.grammar.synchronous import Location, PairedRule, Pairing, SynchronousGrammar
 from support.random_grammars import heights, plain_grammars
 
 SOURCE = """
@@ -149,14 +149,14 @@ def test_useless_names_have_the_location_of_their_definition_or_first_user() -> 
         ("two.scfg", '\nendless -> "g" endless , "h" endless\nlost -> "i"'),
     ]
     sides = statistics(read_scfg(sources)).sides
-    assert sides["utterance"].undefined == (LocatedName("missing", Place("one.scfg", 2)),)
+    assert sides["utterance"].undefined == (LocatedName("missing", Location("one.scfg", 2)),)
     assert sides["program"].undefined == ()
     for side in sides.values():
-        assert side.unproductive == (LocatedName("endless", Place("two.scfg", 2)),)
-    assert sides["utterance"].unreachable == (LocatedName("lost", Place("two.scfg", 3)),)
+        assert side.unproductive == (LocatedName("endless", Location("two.scfg", 2)),)
+    assert sides["utterance"].unreachable == (LocatedName("lost", Location("two.scfg", 3)),)
     assert sides["program"].unreachable == (
-        LocatedName("lost", Place("two.scfg", 3)),
-        LocatedName("word", Place("one.scfg", 2)),
+        LocatedName("lost", Location("two.scfg", 3)),
+        LocatedName("word", Location("one.scfg", 2)),
     )
 
 
@@ -195,7 +195,7 @@ def test_ambiguity_without_derived_lines() -> None:
 
 def test_a_line_beyond_the_limits_of_the_parser_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = ForestParser(read_grammar('start: start start | "a"'))
-    monkeypatch.setattr(parser._parser, "_most_steps", 50)
+    monkeypatch.setattr(parser._parser, "_max_steps", 50)
     assert "steps to parse" in str(ambiguity(parser, ["a" * 50]).lines[0].failure)
 
 

@@ -12,7 +12,7 @@ from fewparse.grammar.synchronous import SIDES, Side, SynchronousGrammar
 from fewparse.grammar.translation.inside import LENGTH_BITS
 from fewparse.grammar.translation.scorers import Context, RuleUse, Shortest
 from fewparse.grammar.translation.translator import OneWayTranslator, Translation, Translator
-from support.enumeration import Counterparts
+from support.enumeration import Translations
 from support.random_grammars import candidates, examples, heights, sampler, seeds, synchronous_grammars
 
 MAX_LENGTH = 5
@@ -51,10 +51,10 @@ class RandomCosts:
 def sources(grammar: SynchronousGrammar, side: Side, rng: random.Random) -> Iterator[str]:
     """Short texts, some of which the side derives."""
     assume(grammar.start in heights(grammar.side(side)))
-    return iter(dict.fromkeys(candidates(grammar.side(side), rng, count=2, longest=4)))
+    return iter(dict.fromkeys(candidates(grammar.side(side), rng, count=2, max_length=4)))
 
 
-def assert_matches(translation: Translation, oracle: Counterparts, k: int) -> None:
+def assert_matches(translation: Translation, oracle: Translations, k: int) -> None:
     """Compare a translation with brute force, up to the maximum length of the oracle."""
     assert (translation.failure is None) == (oracle.spans.root in oracle.spans.found)
     if translation.failure is None:
@@ -78,7 +78,7 @@ def test_the_k_shortest_texts_match_brute_force(
     for text in sources(grammar, side, rng):
         k = rng.choice([1, 4, 20])
         translation = OneWayTranslator(grammar, side).translate(text, Shortest(), k)
-        assert_matches(translation, Counterparts(grammar, side, text, Shortest().cost, MAX_LENGTH), k)
+        assert_matches(translation, Translations(grammar, side, text, Shortest().cost, MAX_LENGTH), k)
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -91,7 +91,7 @@ def test_the_k_cheapest_texts_match_brute_force_with_contextual_costs(
     for text in sources(grammar, side, rng):
         k = rng.choice([1, 4, 20])
         translation = OneWayTranslator(grammar, side).translate(text, scorer, k)
-        assert_matches(translation, Counterparts(grammar, side, text, scorer.cost, MAX_LENGTH), k)
+        assert_matches(translation, Translations(grammar, side, text, scorer.cost, MAX_LENGTH), k)
 
 
 @given(rules=st.lists(st.sampled_from(SPLITS), unique=True, min_size=3), rng=seeds)
@@ -101,7 +101,7 @@ def test_the_k_cheapest_texts_match_brute_force_with_many_splits(rules: list[str
     scorer = RandomCosts(rng.randrange(1_000))
     text, k = "a" * rng.randrange(2, 7), rng.choice([1, 3, 12])
     translation = OneWayTranslator(grammar, "utterance").translate(text, scorer, k)
-    assert_matches(translation, Counterparts(grammar, "utterance", text, scorer.cost, MAX_LENGTH), k)
+    assert_matches(translation, Translations(grammar, "utterance", text, scorer.cost, MAX_LENGTH), k)
 
 
 @given(grammar=synchronous_grammars(partnered=True), rng=seeds)

@@ -173,7 +173,7 @@ def test_an_optional_symbol_is_labelled_as_written() -> None:
 @given(plain_grammars(), seeds)
 def test_any_derivation_is_shown_with_its_whole_text(grammar: Grammar, rng: random.Random) -> None:
     parser = ForestParser(grammar)
-    for text in candidates(grammar, rng, count=3, longest=10):
+    for text in candidates(grammar, rng, count=3, max_length=10):
         forest = parser.parse(text)
         for parse_tree in islice(forest.trees(), 3) if isinstance(forest, Forest) else ():
             tree = from_parse_tree(parse_tree)

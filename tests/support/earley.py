@@ -1,7 +1,7 @@
-"""An independent oracle: a byte-level Earley recogniser, for what a grammar derives and what may follow a prefix.
+"""A byte-level Earley recogniser as an independent oracle for sentences and viable prefixes.
 
-It shares nothing with the product but the plain rules. Rows are interned by content, so that the recogniser is a
-lazily built automaton wherever the language allows one.
+It shares nothing with the package except the plain rules. Rows are interned by content, so that the recogniser is
+a lazily built automaton if the language is regular.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ Part = str | tuple[tuple[int, int], ...]
 
 
 class Item(NamedTuple):
-    """A production with a dot in it, bytes of a character begun behind the dot, and the row it began in."""
+    """A dotted production, the bytes read of the character after the dot, and the row of its origin."""
 
     name: str
     body: tuple[Part, ...]
     dot: int
-    begun: bytes
-    origin: "Row | None"  # None is the row that the item stands in
+    partial: bytes
+    origin: "Row | None"  # None is the row of the item itself
 
     @property
     def next(self) -> Part | None:
@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
 @dataclass(eq=False)
 class Row:
-    """All items after a prefix; two prefixes with the same items share their row."""
+    """All items after a prefix; prefixes with the same items share their row."""
 
     items: list[Item] = field(default_factory=list)
     waiting: dict[str, list[Item]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Row:
 
 
 class Recogniser:
-    """Answers for one grammar."""
+    """Recognises sentences and viable prefixes of one grammar."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._rules: dict[str, list[tuple[Part, ...]]] = {
@@ -56,7 +56,7 @@ class Recogniser:
         self.root.accepts = self._start in self._nullable
 
     def _deriving(self, characters_count: bool) -> set[str]:
-        """The names that derive some string; without characters, those that derive the empty one."""
+        """The nonterminals that derive some string or, without characters, the empty one."""
         found: set[str] = set()
         while True:
             new = {
@@ -72,7 +72,7 @@ class Recogniser:
             found = new
 
     def row(self, prefix: bytes) -> Row | None:
-        """The row after a prefix; None where it is the prefix of no sentence."""
+        """The row after a prefix; None if no sentence begins with it."""
         row: Row | None = self.root
         for byte in prefix:
             row = self.move(row, byte) if row else None
@@ -121,7 +121,7 @@ class Recogniser:
 
 
 def flat(production: Production) -> Iterator[Part]:
-    """Literals character by character."""
+    """The parts of a production, literals character by character."""
     for symbol in production:
         if isinstance(symbol, Ref):
             yield symbol.name
@@ -132,33 +132,33 @@ def flat(production: Production) -> Iterator[Part]:
 
 
 def scanned(row: Row, byte: int) -> Iterator[Item]:
-    """The items of a row that can read a byte, behind it."""
+    """The items of a row that accept a byte, advanced over it."""
     for item in row.items:
         if isinstance(item.next, tuple):
-            begun = item.begun + bytes([byte])
-            low, high, missing = characters(begun)
+            partial = item.partial + bytes([byte])
+            low, high, missing = characters(partial)
             if any(low <= last and first <= high for first, last in item.next):
                 origin = item.origin or row
                 if missing:
-                    yield item._replace(begun=begun, origin=origin)
+                    yield item._replace(partial=partial, origin=origin)
                 else:
-                    yield item._replace(dot=item.dot + 1, begun=b"", origin=origin)
+                    yield item._replace(dot=item.dot + 1, partial=b"", origin=origin)
 
 
-def characters(begun: bytes) -> tuple[int, int, int]:
+def characters(partial: bytes) -> tuple[int, int, int]:
     """The first and last code point whose UTF-8 begins with these bytes, and how many bytes are missing."""
-    lead = begun[0]
+    lead = partial[0]
     if lead < 0x80:
         return lead, lead, 0
     length, floor, ceiling = (2, 0x80, 0x7FF) if lead < 0xE0 else (3, 0x800, 0xFFFF)
     if lead >= 0xF0:
         length, floor, ceiling = 4, 0x10000, 0x10FFFF
-    if lead < 0xC0 or lead >= 0xF8 or any(byte & 0xC0 != 0x80 for byte in begun[1:]):
+    if lead < 0xC0 or lead >= 0xF8 or any(byte & 0xC0 != 0x80 for byte in partial[1:]):
         return 0, -1, 0
     bits = lead & (0x7F >> length)
-    for byte in begun[1:]:
+    for byte in partial[1:]:
         bits = bits << 6 | byte & 0x3F
-    missing = length - len(begun)
+    missing = length - len(partial)
     low, high = max(bits << 6 * missing, floor), min(((bits + 1) << 6 * missing) - 1, ceiling)
     if low > high or (low >= 0xD800 and high <= 0xDFFF):
         return 0, -1, 0

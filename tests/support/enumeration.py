@@ -1,4 +1,4 @@
-"""Independent oracles, slow and plain: all derivations of a short text, and all that its counterparts can be."""
+"""Brute-force oracles: all derivations of a short text, and all its translations with their costs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -14,11 +14,11 @@ from fewparse.grammar.translation.scorers import Context
 from fewparse.grammar.translation.shortest_strings import MAX_STRINGS
 
 Plain = tuple[str, Production, tuple["Plain | str", ...]]
-"""A derivation tree: a name, its production, and what its names and classes became."""
+"""A derivation tree: a nonterminal, its production, and the fillers of its nonterminals and classes."""
 
 
 class Span(NamedTuple):
-    """A name over a piece of the text."""
+    """A nonterminal over a span of the text."""
 
     name: str
     begin: int
@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
 
 class Spans:
-    """Every span that a grammar derives of a text, by asking until nothing is new."""
+    """All spans of a text that a grammar derives, by fixpoint iteration."""
 
     def __init__(self, grammar: Grammar, text: str) -> None:
         self._grammar, self._text = grammar, text
@@ -45,10 +45,10 @@ class Spans:
             self.found = new
 
     def _reached(self, production: Production, begin: int) -> set[int]:
-        places = {begin}
+        positions = {begin}
         for symbol in production:
-            places = {end for place in places for end in self._ends(symbol, place)}
-        return places
+            positions = {end for position in positions for end in self._ends(symbol, position)}
+        return positions
 
     def _ends(self, symbol: Symbol, begin: int) -> list[int]:
         if isinstance(symbol, Text):
@@ -58,38 +58,38 @@ class Spans:
         return [end for end in range(begin, len(self._text) + 1) if (symbol.name, begin, end) in self.found]
 
     def splits(self, production: Production, begin: int, end: int) -> Iterator[tuple[tuple[int, int], ...]]:
-        """Where the symbols of a production can begin and end."""
+        """The possible begins and ends of the symbols of a production."""
         if not production:
             if begin == end:
                 yield ()
             return
-        for place in self._ends(production[0], begin):
-            for rest in self.splits(production[1:], place, end):
-                yield ((begin, place), *rest)
+        for position in self._ends(production[0], begin):
+            for rest in self.splits(production[1:], position, end):
+                yield ((begin, position), *rest)
 
-    def ways(self, span: Span) -> Iterator[tuple[Production, tuple[Span | str | None, ...]]]:
-        """The productions of a span with what fills each symbol: a span, a character, None for text."""
+    def expansions(self, span: Span) -> Iterator[tuple[Production, tuple[Span | str | None, ...]]]:
+        """The productions of a span with the filler of each symbol: a span, a character, None for text."""
         for production in self._grammar.rules[span.name]:
             for split in self.splits(production, span.begin, span.end):
                 yield (
                     production,
                     tuple(
-                        Span(symbol.name, *place)
+                        Span(symbol.name, *bounds)
                         if isinstance(symbol, Ref)
-                        else (self._text[place[0]] if isinstance(symbol, Chars) else None)
-                        for symbol, place in zip(production, split, strict=True)
+                        else (self._text[bounds[0]] if isinstance(symbol, Chars) else None)
+                        for symbol, bounds in zip(production, split, strict=True)
                     ),
                 )
 
     @property
     def is_cyclic(self) -> bool:
-        """Whether something below the root is part of itself."""
+        """Whether a span below the root can derive itself."""
         graph: dict[Span, set[Span]] = {}
         frontier = [self.root]
         while frontier:
             span = frontier.pop()
             if span not in graph:
-                graph[span] = {f for _, fillers in self.ways(span) for f in fillers if isinstance(f, Span)}
+                graph[span] = {f for _, fillers in self.expansions(span) for f in fillers if isinstance(f, Span)}
                 frontier += graph[span]
         try:
             TopologicalSorter(graph).prepare()
@@ -98,27 +98,27 @@ class Spans:
         return False
 
     def count(self) -> int:
-        """How many derivations the root has, where nothing is part of itself."""
+        """The number of derivations of the root of an acyclic text."""
 
         @cache
         def counted(span: Span) -> int:
             total = 0
-            for _, fillers in self.ways(span):
-                ways = 1
+            for _, fillers in self.expansions(span):
+                count = 1
                 for filler in fillers:
-                    ways *= counted(filler) if isinstance(filler, Span) else 1
-                total += ways
+                    count *= counted(filler) if isinstance(filler, Span) else 1
+                total += count
             return total
 
         return counted(self.root)
 
     def trees(self) -> Iterator[Plain]:
-        """The derivations of the root in which nothing is part of itself."""
+        """The derivations of the root in which no span derives itself."""
         return self._trees(self.root, ())
 
     def _trees(self, span: Span, around: tuple[Span, ...]) -> Iterator[Plain]:
         if span not in around:
-            for production, fillers in self.ways(span):
+            for production, fillers in self.expansions(span):
                 inner = (*around, span)
                 parts: list[list[Plain | str]] = [
                     list(self._trees(filler, inner)) if isinstance(filler, Span) else [filler]
@@ -129,7 +129,7 @@ class Spans:
 
 
 def plain(tree: Tree) -> Plain:
-    """The product's tree as the oracle writes it."""
+    """Convert a tree of the forest to the oracle's form."""
     fillers = tuple(plain(filler) if isinstance(filler, Tree) else filler for filler in tree.fillers)
     return tree.shape.name, tree.shape.production, fillers
 
@@ -146,31 +146,31 @@ def leaves(tree: Plain) -> str:
 
 
 def in_order(text: str) -> tuple[int, str]:
-    """The order of texts: shorter first."""
+    """The sort key of texts: by length, then by text."""
     return len(text), text
 
 
-def shortest_strings(grammar: Grammar, most: int) -> dict[str, list[str]]:
-    """The first strings of every name, by asking until nothing changes; characters are printable ASCII."""
+def shortest_strings(grammar: Grammar, limit: int) -> dict[str, list[str]]:
+    """The shortest strings of every nonterminal, by fixpoint iteration; characters are printable ASCII."""
     found: dict[str, list[str]] = {name: [] for name in grammar.rules}
     while True:
         new = {}
         for name, productions in grammar.rules.items():
             texts: set[str] = set()
             for production in productions:
-                so_far = [""]
+                prefixes = [""]
                 for symbol in production:
                     following = free_strings(symbol, found)
-                    so_far = nsmallest(most, {a + b for a in so_far for b in following}, key=in_order)
-                texts.update(so_far)
-            new[name] = nsmallest(most, texts, key=in_order)
+                    prefixes = nsmallest(limit, {a + b for a in prefixes for b in following}, key=in_order)
+                texts.update(prefixes)
+            new[name] = nsmallest(limit, texts, key=in_order)
         if new == found:
             return found
         found = new
 
 
 def free_strings(symbol: Symbol, known: dict[str, list[str]]) -> Sequence[str]:
-    """What a symbol can be where nothing says what it is."""
+    """The strings of a symbol that has no partner."""
     if isinstance(symbol, Text):
         return [symbol.text]
     if isinstance(symbol, Chars):
@@ -181,11 +181,11 @@ def free_strings(symbol: Symbol, known: dict[str, list[str]]) -> Sequence[str]:
 Cost = Callable[[int, Context], int]
 
 
-class Counterparts:
-    """All texts of the other side up to a length, each with the least that it costs."""
+class Translations:
+    """All translations of a text up to a length, each with its least cost."""
 
-    def __init__(self, grammar: SynchronousGrammar, source: Side, text: str, cost: Cost, longest: int) -> None:
-        self._source, self._cost, self._longest = source, cost, longest
+    def __init__(self, grammar: SynchronousGrammar, source: Side, text: str, cost: Cost, max_length: int) -> None:
+        self._source, self._cost, self._max_length = source, cost, max_length
         self._rules = grammar.rules
         target: Side = "program" if source == "utterance" else "utterance"
         self._free = shortest_strings(grammar.side(target), MAX_STRINGS)
@@ -198,11 +198,11 @@ class Counterparts:
             self._found = new
 
     def texts(self) -> dict[str, int]:
-        """What the whole text can be, with its cost."""
+        """The translations of the whole text with their costs."""
         return self._in_place(self.spans.root, None)
 
     def best_first(self) -> list[str]:
-        """The same, by cost, length and text."""
+        """The translations, sorted by cost, length and text."""
         costs = self.texts()
         return sorted(costs, key=lambda text: (costs[text], len(text), text))
 
@@ -215,7 +215,7 @@ class Counterparts:
 
     def _texts(self, span: Span) -> dict[tuple[int, str], int]:
         costs: dict[tuple[int, str], int] = {}
-        for production, fillers in self.spans.ways(span):
+        for production, fillers in self.spans.expansions(span):
             for number, rule in enumerate(self._rules):
                 for pairing in rule.pairings if rule.name == span.name and rule.program is not None else ():
                     if production == (pairing.utterance if self._source == "utterance" else rule.program):
@@ -224,22 +224,22 @@ class Counterparts:
         return costs
 
     def _rendered(self, rule: int, pairing: Pairing, fillers: tuple[Span | str | None, ...]) -> dict[str, int]:
-        """A target side, symbol by symbol."""
+        """The texts of a target side with their costs."""
         program = self._rules[rule].program or ()
         target: dict[str, int] = {"": 0}
-        said_by = {said: meant for meant, said in enumerate(pairing.links) if said is not None}
+        program_index = {u: p for p, u in enumerate(pairing.links) if u is not None}
         for at, symbol in enumerate(program if self._source == "utterance" else pairing.utterance):
-            source_at = pairing.links[at] if self._source == "utterance" else said_by.get(at)
+            source_at = pairing.links[at] if self._source == "utterance" else program_index.get(at)
             filler = None if source_at is None else fillers[source_at]
             if isinstance(filler, Span):
-                place = at if self._source == "utterance" else source_at
-                assert place is not None
-                choices = self._in_place(filler, (rule, place))
+                program_at = at if self._source == "utterance" else source_at
+                assert program_at is not None
+                choices = self._in_place(filler, (rule, program_at))
             else:
                 choices = dict.fromkeys(free_strings(symbol, self._free) if filler is None else [filler], 0)
             longer: dict[str, int] = {}
             for (text, cost), (piece, more) in product(target.items(), choices.items()):
-                if len(text + piece) <= self._longest:
+                if len(text + piece) <= self._max_length:
                     longer[text + piece] = min(cost + more, longer.get(text + piece, cost + more))
             target = longer
         return target

@@ -1,4 +1,4 @@
-"""llama.cpp's own reader and engine of GBNF as the judge; it needs no model, only the shared object."""
+"""llama.cpp's own GBNF parser and matcher as an oracle; it needs the shared object but no model."""
 
 import ctypes
 from ctypes import POINTER, c_bool, c_char_p, c_size_t, c_uint32, c_void_p
@@ -7,10 +7,10 @@ from typing import Any
 
 from fewparse.lm.llama import library
 
-MOST_STACKS = 100
-"""The engine keeps a stack for every way to go on, and an ambiguous grammar doubles them with each character."""
+MAX_STACKS = 100
+"""The engine has a stack for every possible parse; an ambiguous grammar can double them with each character."""
 VECTOR = c_void_p * 3
-"""A C++ vector: where it begins, where it ends, and where its room ends."""
+"""A C++ vector: pointers to its begin, its end, and the end of its capacity."""
 SYMBOLS: dict[str, tuple[str, Any, list[Any]]] = {
     "init": (
         "_Z23llama_grammar_init_implPK11llama_vocabPKcS3_bPS3_mPKim",
@@ -26,7 +26,7 @@ SYMBOLS: dict[str, tuple[str, Any, list[Any]]] = {
 
 @cache
 def functions() -> dict[str, Any]:
-    """The engine's functions; none where the shared object keeps them to itself."""
+    """The engine's functions; none if the shared object does not export them."""
     found = {}
     for name, (symbol, result, arguments) in SYMBOLS.items():
         function = getattr(library(), symbol, None)
@@ -43,14 +43,14 @@ class LlamaGrammar:
     def __init__(self, source: str) -> None:
         self._functions = functions()
         self._grammar = self._functions["init"](None, source.encode(), b"root", False, None, 0, None, 0)
-        assert self._grammar, f"llama.cpp refuses this grammar:\n{source}"
+        assert self._grammar, f"llama.cpp rejects this grammar:\n{source}"
 
     def accepts(self, text: str) -> bool | None:
-        """Whether the text is a sentence; None where it would take the engine too long to say."""
+        """Whether the text is a sentence; None if the engine would need too long."""
         state = self._functions["clone"](self._grammar)
         accepted = None
         for char in text:
-            if len(self._stacks(state)) > MOST_STACKS:
+            if len(self._stacks(state)) > MAX_STACKS:
                 break
             self._functions["accept"](state, ord(char))
         else:
@@ -64,5 +64,5 @@ class LlamaGrammar:
         return (VECTOR * count).from_address(begin) if count else ()
 
     def close(self) -> None:
-        """Give back the native memory."""
+        """Free the native memory."""
         self._functions["free"](self._grammar)

@@ -1,4 +1,4 @@
-"""Random grammars, plain and synchronous, with everything that is awkward in them; and random texts of theirs."""
+"""Random plain and synchronous grammars with all difficult features, and random texts for them."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,7 @@ ALPHABET = "abé€😀"
 """One to four bytes each."""
 NAMES = ("start", "left", "right", "inner")
 UNDEFINED = "nowhere"
-TERMINATING = 12
+HEIGHT_BUDGET = 12
 
 
 def examples(count: int) -> settings:
@@ -36,7 +36,7 @@ symbols = st.one_of(texts, names.map(Ref), names.map(Ref), classes)
 
 
 def plain_grammars(symbol: st.SearchStrategy[Symbol] = symbols) -> st.SearchStrategy[Grammar]:
-    """Grammars that are recursive on either side, ambiguous and cyclic, with useless and undefined names."""
+    """Grammars with left and right recursion, ambiguity, cycles, and useless and undefined nonterminals."""
     units = names.map(lambda name: (Ref(name),))
     productions = st.one_of(units, st.lists(symbol, max_size=3).map(tuple))
     alternatives = st.lists(productions, min_size=1, max_size=3, unique=True).map(tuple)
@@ -48,7 +48,7 @@ ascii_grammars = plain_grammars(st.one_of(st.text("ab", max_size=2).map(Text), n
 
 
 class Slot(NamedTuple):
-    """A symbol of both sides, told from others of its name by a number."""
+    """A symbol of both sides, numbered to distinguish equal symbols."""
 
     symbol: Ref | Chars
     number: int
@@ -60,23 +60,23 @@ slot_symbols = st.one_of(names.map(Ref), names.map(Ref), st.just(Chars.of([(ord(
 
 @st.composite
 def paired_rules(draw: st.DrawFn, partnered: bool) -> PairedRule:
-    """A program and ways to say it: other texts, its slots in any order; unpartnered slots on either side."""
+    """A program with utterances: other texts, its slots in any order, and slots without partner on either side."""
     name = draw(st.sampled_from(NAMES))
     slots = [Slot(symbol, number) for number, symbol in enumerate(draw(st.lists(slot_symbols, max_size=2)))]
-    alone = st.lists(slot_symbols, max_size=0 if partnered else 1)
-    extra = [Slot(symbol, 10) for symbol in draw(alone)]
+    unpartnered = st.lists(slot_symbols, max_size=0 if partnered else 1)
+    extra = [Slot(symbol, 10) for symbol in draw(unpartnered)]
     program = between_texts(draw, [*slots, *extra])
     pairings = []
     for _ in range(draw(st.integers(1, 2))):
-        kept = draw(st.permutations(slots))
+        ordered = draw(st.permutations(slots))
         if not partnered and draw(st.integers(0, 3)) == 0:
-            kept = kept[1:]
-        said = between_texts(draw, [*kept, *(Slot(symbol, 20) for symbol in draw(alone))])
-        places = {part: at for at, part in enumerate(said) if isinstance(part, Slot)}
-        links = tuple(places.get(part) if isinstance(part, Slot) else None for part in program)
-        pairings.append(Pairing(produced(said), links))
-    only_said = not partnered and draw(st.integers(0, 9)) == 0
-    if only_said:
+            ordered = ordered[1:]
+        utterance = between_texts(draw, [*ordered, *(Slot(symbol, 20) for symbol in draw(unpartnered))])
+        indices = {part: at for at, part in enumerate(utterance) if isinstance(part, Slot)}
+        links = tuple(indices.get(part) if isinstance(part, Slot) else None for part in program)
+        pairings.append(Pairing(produced(utterance), links))
+    utterance_only = not partnered and draw(st.integers(0, 9)) == 0
+    if utterance_only:
         return PairedRule(name, None, tuple(dict.fromkeys(Pairing(p.utterance, ()) for p in pairings)))
     return PairedRule(name, produced(program), tuple(dict.fromkeys(pairings)))
 
@@ -98,7 +98,7 @@ def leaf_rules(name: str) -> st.SearchStrategy[PairedRule]:
 
 
 def synchronous_grammars(partnered: bool = False) -> st.SearchStrategy[SynchronousGrammar]:
-    """Rules with reordering, names that repeat, several ways to say a program, several programs for a way."""
+    """Grammars with reordering, repeated symbols, several utterances of a program and the reverse."""
     leaves = st.lists(st.sampled_from(NAMES).flatmap(leaf_rules), min_size=1, max_size=5)
     built = st.tuples(st.lists(paired_rules(partnered), min_size=1, max_size=5), leaves)
     ours = built.map(lambda rules: SynchronousGrammar(grouped([*rules[0], *rules[1]])))
@@ -106,25 +106,27 @@ def synchronous_grammars(partnered: bool = False) -> st.SearchStrategy[Synchrono
 
 
 def grouped(rules: list[PairedRule]) -> tuple[PairedRule, ...]:
-    """All ways to say the same program together, as the reader of grammars gives them."""
-    ways: dict[tuple[str, Production | None], dict[Pairing, None]] = {}
+    """Group the pairings of the same program, as the grammar reader does."""
+    groups: dict[tuple[str, Production | None], dict[Pairing, None]] = {}
     for rule in rules:
-        ways.setdefault((rule.name, rule.program), {}).update(dict.fromkeys(rule.pairings))
-    return tuple(PairedRule(name, program, tuple(pairings)) for (name, program), pairings in ways.items())
+        groups.setdefault((rule.name, rule.program), {}).update(dict.fromkeys(rule.pairings))
+    return tuple(PairedRule(name, program, tuple(pairings)) for (name, program), pairings in groups.items())
 
 
 @st.composite
 def scfg_sources(draw: st.DrawFn) -> str:
-    """Grammars as text: mirrored rules, utterance-only rules, macros that use their parameter twice, optionals."""
+    """Sources with mirrored and utterance-only rules, macros that use their parameter twice, and optionals."""
     written = st.sampled_from(['"a"', '"b"', '""', "#e", "/[ab]/", '"é"', *NAMES, *NAMES, f'"b"? {UNDEFINED}'])
-    said = st.lists(st.one_of(written, st.sampled_from(['"a"?', "inner?"])), min_size=1, max_size=3).map(" ".join)
-    meant = st.one_of(said, st.sampled_from(["twice(inner)", 'twice("a") right', "inner right"]))
+    utterances = st.lists(st.one_of(written, st.sampled_from(['"a"?', "inner?"])), min_size=1, max_size=3).map(
+        " ".join
+    )
+    programs = st.one_of(utterances, st.sampled_from(["twice(inner)", 'twice("a") right', "inner right"]))
     lines = ['twice(x) 2> x "+" x', 'start -> inner right , right "/" inner', 'inner -> "a" , "x"']
     for name in draw(st.lists(st.sampled_from(NAMES), max_size=4)):
         kind = draw(st.integers(0, 3))
-        ways = " | ".join(draw(st.lists(said, min_size=1, max_size=2)))
-        other = f"{name} -> {draw(said)}" if kind == 0 else f"{name} 1> {ways}"
-        lines.append(f"{name} -> {ways} , {draw(meant)}" if kind > 1 else other)
+        alternatives = " | ".join(draw(st.lists(utterances, min_size=1, max_size=2)))
+        other = f"{name} -> {draw(utterances)}" if kind == 0 else f"{name} 1> {alternatives}"
+        lines.append(f"{name} -> {alternatives} , {draw(programs)}" if kind > 1 else other)
     return "\n".join([*lines, 'right -> "b" | #e , "y"'])
 
 
@@ -132,7 +134,7 @@ Heights = Mapping[str, int]
 
 
 def heights(grammar: Grammar) -> dict[str, int]:
-    """The height of the lowest derivation of each name that has one."""
+    """The height of the lowest derivation of each productive nonterminal."""
     found: dict[str, int] = {}
     while True:
         new = {
@@ -149,13 +151,13 @@ def heights(grammar: Grammar) -> dict[str, int]:
 
 
 def height(production: Production, known: Heights) -> int:
-    """The height above the highest symbol; -1 if one of them is nothing."""
+    """The height of the highest symbol; -1 if one of them is unproductive."""
     each = [known.get(s.name, -1) if isinstance(s, Ref) else (-1 if s == Chars(()) else 0) for s in production]
     return -1 if -1 in each else max(each, default=0)
 
 
 def sampler(grammar: Grammar) -> Callable[[random.Random], str] | None:
-    """Random sentences; None if there are none."""
+    """A function that samples sentences; None if there are none."""
     known = heights(grammar)
 
     def sample(symbol: Symbol, rng: random.Random, budget: int) -> str:
@@ -169,20 +171,20 @@ def sampler(grammar: Grammar) -> Callable[[random.Random], str] | None:
         chosen = rng.choice([p for p in possible if height(p, known) <= max(lowest, budget)])
         return "".join(sample(part, rng, budget // 2) for part in chosen)
 
-    return (lambda rng: sample(Ref(grammar.start), rng, TERMINATING)) if grammar.start in known else None
+    return (lambda rng: sample(Ref(grammar.start), rng, HEIGHT_BUDGET)) if grammar.start in known else None
 
 
 def mutated(text: str, rng: random.Random) -> str:
-    """The text with something left out, put in, or replaced."""
+    """The text with a character deleted, inserted or replaced."""
     at, char = rng.randrange(len(text) + 1), rng.choice(ALPHABET)
     return rng.choice(
         [text[:at] + text[at + 1 :], text[:at] + char + text[at:], text[:at] + char + text[at + 1 :]]
     )
 
 
-def candidates(grammar: Grammar, rng: random.Random, count: int = 6, longest: int = 24) -> Iterator[str]:
-    """Sentences, and texts that are nearly sentences."""
+def candidates(grammar: Grammar, rng: random.Random, count: int = 6, max_length: int = 24) -> Iterator[str]:
+    """Sentences, and mutated sentences."""
     sample = sampler(grammar)
     for _ in range(count):
-        sentence = sample(rng)[:longest] if sample else "".join(rng.choices(ALPHABET, k=rng.randrange(4)))
+        sentence = sample(rng)[:max_length] if sample else "".join(rng.choices(ALPHABET, k=rng.randrange(4)))
         yield from (sentence, mutated(sentence, rng), mutated(mutated(sentence, rng), rng))

@@ -1,4 +1,4 @@
-"""Small grammars, each awkward in its own way, and Lark as the independent judge of what they mean."""
+"""Small grammars, each difficult in its own way, and Lark as an independent oracle."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -17,7 +17,7 @@ SAMPLES = {
     "nullable list": 'start: "[" (item ("," item)*)? "]"\nitem: "a"? "b"*',
     "hidden left recursion": 'start: maybe start "a" | "b"\nmaybe: "c"?',
     "unit cycle": 'start: a | "x"\na: start | "y" a',
-    "nothing or repeated nothing": 'start: ("a"? "b"?)*',
+    "repeated empty string": 'start: ("a"? "b"?)*',
     "classes": 'start: /[a-c]+/ ":" /[^a]/ /[0-9]{2,3}/?',
     "quoted": 'start: "\\"" TEXT "\\"" ("," start)?\nTEXT: /[^"]+/',
     "unicode": 'start: (/[äöü]/ | /[一-三]/ | /[😀-😎]/ | "é" | "€" | "𝄞x")+',
@@ -34,7 +34,7 @@ ALPHABETS = {
     "nullable list": "[]ab,",
     "hidden left recursion": "abc",
     "unit cycle": "xyz",
-    "nothing or repeated nothing": "abc",
+    "repeated empty string": "abc",
     "classes": "ab:1",
     "quoted": '"a,é',
     "unicode": "ä二😀é𝄞x",
@@ -47,7 +47,7 @@ CALENDAR = (Path(__file__).parents[1] / "grammar" / "calendar.lark").read_text(e
 
 @cache
 def lark_language(source: str, start: str = "start") -> Callable[[str], bool]:
-    """Membership in the language of a grammar, by Lark, without a lexer that decides anything."""
+    """Membership in the language of a grammar by Lark, without a greedy lexer."""
     parser = Lark(source, parser="earley", lexer="dynamic_complete", ambiguity="forest", start=start)
 
     def accepts(text: str) -> bool:
@@ -60,14 +60,14 @@ def lark_language(source: str, start: str = "start") -> Callable[[str], bool]:
     return accepts
 
 
-def strings(alphabet: str, longest: int) -> Iterator[str]:
-    """All strings over an alphabet, the empty one first."""
-    for length in range(longest + 1):
+def strings(alphabet: str, max_length: int) -> Iterator[str]:
+    """All strings over an alphabet, by length."""
+    for length in range(max_length + 1):
         yield from map("".join, product(alphabet, repeat=length))
 
 
-def longest_within(alphabet: str, count: int) -> int:
-    """The length up to which there are about so many strings."""
+def length_within(alphabet: str, count: int) -> int:
+    """The greatest length up to which there are at most `count` strings."""
     length = 0
     while sum(len(alphabet) ** n for n in range(length + 2)) <= count:
         length += 1

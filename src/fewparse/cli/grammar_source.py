@@ -12,7 +12,7 @@ from fewparse.domains.examples import numbered_examples
 from fewparse.domains.load import find_domain, known_domains, load_domain
 from fewparse.errors import DataUnavailable, SourceError, UnknownName, UsageError
 from fewparse.files import read_text
-from fewparse.grammar.readers.load import Dialect, open_grammar
+from fewparse.grammar.readers.load import Dialect, load_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
 
@@ -71,7 +71,7 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
         return LoadedGrammar(domain.language, domain)
     if not path.exists():
         raise UnknownName("grammar", source, known_domains(), "Or give the path of a grammar file or folder.")
-    return LoadedGrammar(open_grammar(path, dialect), None)
+    return LoadedGrammar(load_grammar(path, dialect), None)
 
 
 def read_programs(source: str) -> list[str]:

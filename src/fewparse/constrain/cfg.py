@@ -17,7 +17,7 @@ import numpy as np
 from fewparse.constrain.copy_spans import copy_spans
 from fewparse.constrain.state import Constraint, State, dead_end
 from fewparse.errors import ConstraintError, LimitExceeded
-from fewparse.grammar.parsing.completion import Completer
+from fewparse.grammar.parsing.shortest_suffix import Completer
 from fewparse.grammar.rules import Chars, Grammar, Ref, trim
 from fewparse.vocabulary import Mask, Vocabulary
 
@@ -118,7 +118,7 @@ class ContextFree(Constraint):
         self._limits = limits or Limits()
         if copy:
             grammar = copy_spans(grammar, copy, utterance)
-        trimmed = trim(grammar.led_by(lead))
+        trimmed = trim(grammar.with_prefix(lead))
         self.dropped = trimmed.unproductive + trimmed.unreachable
         self.grammar = trimmed.grammar
         if not self.grammar.rules:
@@ -142,7 +142,7 @@ class ContextFree(Constraint):
             said = text.decode()
         except UnicodeDecodeError:
             return super().ending(text)
-        rest = self._completer.complete(said)
+        rest = self._completer.shortest_suffix(said)
         return None if rest is None else rest.encode()
 
     @cached_property

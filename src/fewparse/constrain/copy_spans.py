@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from fewparse.errors import ConstraintError, UnknownName
-from fewparse.grammar.parsing.forest import Forest, Node, Partial, Way
+from fewparse.grammar.parsing.forest import Forest, IntermediateNode, PackedNode, SymbolNode
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, fresh_name
 
 
@@ -71,7 +71,7 @@ def spans(grammar: Grammar, name: str, utterance: str) -> dict[str, tuple[Produc
 def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utterance: str) -> bool:
     """Whether a text has a derivation in which the constituents of these names are spans of the utterance."""
     written = {name: free_text(grammar, name) for name in names}
-    possible: set[Node] = set()
+    possible: set[SymbolNode] = set()
     growing = True
     while growing:
         before = len(possible)
@@ -80,20 +80,20 @@ def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utte
                 meant = written[node.name].read(forest.text[node.begin : node.end])
                 if meant is not None and is_span(meant, utterance):
                     possible.add(node)
-            elif any(is_possible(way, possible) for way in node.ways):
+            elif any(is_possible(way, possible) for way in node.packed):
                 possible.add(node)
         growing = forest.cyclic and len(possible) > before
     return forest.root in possible
 
 
-def is_possible(way: Way, possible: set[Node]) -> bool:
+def is_possible(way: PackedNode, possible: set[SymbolNode]) -> bool:
     """Whether a production can be filled with possible nodes alone."""
-    filled: set[Partial | None] = {None}
+    filled: set[IntermediateNode | None] = {None}
     for layer in way.layers:
         for partial in layer:
             if any(
-                step.before in filled and (isinstance(step.filler, str) or step.filler in possible)
-                for step in partial.steps
+                split.before in filled and (isinstance(split.filler, str) or split.filler in possible)
+                for split in partial.splits
             ):
                 filled.add(partial)
     return way.whole in filled

@@ -31,8 +31,8 @@ from fewparse.files import read_text
 from fewparse.grammar.export.notations import to_gbnf
 from fewparse.grammar.induction.induce import induce
 from fewparse.grammar.induction.rule_writer import FREE_TEXT
-from fewparse.grammar.readers.leading_blank import without_leading_blank
-from fewparse.grammar.readers.load import open_grammar
+from fewparse.grammar.readers.leading_space import strip_leading_space
+from fewparse.grammar.readers.load import load_grammar
 from fewparse.grammar.rules import Grammar, Text, trim, undefined
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
@@ -89,8 +89,8 @@ class Domain:
         chosen = self.table.constraint
         if chosen.kind == "induced":
             return induce((example.program for example in self.examples), chosen.merge).grammar
-        opened = open_grammar(self.grammar_path, chosen.dialect, chosen.start)
-        return without_leading_blank(opened) if isinstance(opened, SynchronousGrammar) else opened
+        opened = load_grammar(self.grammar_path, chosen.dialect, chosen.start)
+        return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
 
     @property
     def grammar_path(self) -> Path:
@@ -205,8 +205,8 @@ class Domain:
             said = tuple(
                 (Text(text),) for text in dict.fromkeys(meaning.output(target) for meaning in self.meanings)
             )
-            return to_gbnf(Grammar({"start": said}, "start").led_by(lead))
-        return to_gbnf(copy_spans(self.side(target), self.copied, utterance).led_by(lead))
+            return to_gbnf(Grammar({"start": said}, "start").with_prefix(lead))
+        return to_gbnf(copy_spans(self.side(target), self.copied, utterance).with_prefix(lead))
 
     @property
     def copied(self) -> tuple[str, ...]:

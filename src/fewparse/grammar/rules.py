@@ -1,10 +1,10 @@
-"""A context-free grammar over characters, and trimming it.
+"""Context-free grammars over characters, and removal of their useless rules.
 
-No lexer stands between the grammar and the text: blanks are written where they belong, and a string belongs to
-the language iff the rules derive it, character by character.
+Grammars are scannerless: there is no lexer and nothing is ignored, so rules contain their spaces, and a string
+belongs to the language iff the rules derive it character by character.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -13,13 +13,13 @@ LAST_CODE_POINT = 0x10FFFF
 
 @dataclass(frozen=True)
 class Chars:
-    """One character out of a set, kept as sorted disjoint ranges of code points."""
+    """A character class: one character of a set, stored as sorted disjoint ranges of code points."""
 
     ranges: tuple[tuple[int, int], ...]
 
     @staticmethod
     def of(ranges: Iterable[tuple[int, int]]) -> "Chars":
-        """Any ranges, in any order."""
+        """Return the class of these ranges, which may overlap and come in any order."""
         merged: list[tuple[int, int]] = []
         for low, high in sorted(ranges):
             if merged and low <= merged[-1][1] + 1:
@@ -29,18 +29,18 @@ class Chars:
         return Chars(tuple(merged))
 
     def negated(self) -> "Chars":
-        """All other characters; surrogates are no characters."""
-        start, free = 0, []
+        """Return the complement; surrogates are not characters, so they are never part of it."""
+        start, complement = 0, []
         for low, high in Chars.of([*self.ranges, *SURROGATES.ranges]).ranges:
             if start < low:
-                free.append((start, low - 1))
+                complement.append((start, low - 1))
             start = high + 1
         if start <= LAST_CODE_POINT:
-            free.append((start, LAST_CODE_POINT))
-        return Chars(tuple(free))
+            complement.append((start, LAST_CODE_POINT))
+        return Chars(tuple(complement))
 
     def without_surrogates(self) -> "Chars":
-        """The same set of characters; surrogates are none."""
+        """Return the class without surrogates."""
         return self.negated().negated()
 
     def __contains__(self, char: str) -> bool:
@@ -70,14 +70,14 @@ Production = tuple[Symbol, ...]
 
 @dataclass(frozen=True)
 class Grammar:
-    """Rules by name; a name without productions derives nothing."""
+    """Productions by nonterminal; a nonterminal without productions derives no string."""
 
     rules: Mapping[str, tuple[Production, ...]]
     start: str = "start"
 
     @property
     def size(self) -> int:
-        """Symbols on all right-hand sides, counted by characters."""
+        """The number of productions plus symbols; a literal counts one for each character."""
         return sum(
             1 + sum(len(s.text) if isinstance(s, Text) else 1 for s in production)
             for productions in self.rules.values()
@@ -85,19 +85,19 @@ class Grammar:
         )
 
     def with_rules(self, rules: Mapping[str, tuple[Production, ...]]) -> "Grammar":
-        """The same grammar with some rules replaced or added."""
+        """Return a copy with some rules replaced or added."""
         return replace(self, rules={**self.rules, **rules})
 
-    def led_by(self, lead: str) -> "Grammar":
-        """The same language with a fixed string before every sentence."""
-        if not lead:
+    def with_prefix(self, prefix: str) -> "Grammar":
+        """Return the grammar of the same language with a fixed string before every sentence."""
+        if not prefix:
             return self
         name = fresh_name("led", self.rules)
-        return Grammar({name: ((Text(lead), Ref(self.start)),), **self.rules}, name)
+        return Grammar({name: ((Text(prefix), Ref(self.start)),), **self.rules}, name)
 
 
 class Trimmed(NamedTuple):
-    """A grammar without useless rules, and the names of those that were dropped."""
+    """A grammar without useless nonterminals, and the names of the removed ones."""
 
     grammar: Grammar
     unproductive: tuple[str, ...]
@@ -105,66 +105,79 @@ class Trimmed(NamedTuple):
 
 
 def trim(grammar: Grammar) -> Trimmed:
-    """Drop what derives no string, then what the start never reaches: either would be a dead end."""
-    productive = deriving_names(grammar)
-    kept = productive_rules(grammar, productive)
-    reachable = reachable_names(kept, grammar.start)
+    """Remove unproductive nonterminals, then unreachable ones: either would be a dead end for a parser."""
+    productive = productive_names(grammar)
+    remaining = productive_rules(grammar, productive)
+    reachable = reachable_names(remaining, grammar.start)
     return Trimmed(
-        replace(grammar, rules={name: rules for name, rules in kept.items() if name in reachable}),
+        replace(grammar, rules={name: rules for name, rules in remaining.items() if name in reachable}),
         tuple(sorted(undefined(grammar) | set(grammar.rules) - productive)),
-        tuple(sorted(set(kept) - reachable)),
+        tuple(sorted(set(remaining) - reachable)),
     )
 
 
 def productive_rules(grammar: Grammar, productive: set[str]) -> dict[str, tuple[Production, ...]]:
-    """The rules without what derives no string."""
+    """Return the rules without unproductive nonterminals and the productions that use them."""
     return {
-        name: tuple(p for p in productions if all(derives(s, productive) for s in p))
+        name: tuple(p for p in productions if all(is_productive(s, productive) for s in p))
         for name, productions in grammar.rules.items()
         if name in productive
     }
 
 
-def derives(symbol: Symbol, productive: set[str]) -> bool:
-    """Whether a symbol can become a string."""
-    return symbol.name in productive if isinstance(symbol, Ref) else is_readable(symbol, characters=True)
+def is_productive(symbol: Symbol, productive: set[str]) -> bool:
+    """Whether a symbol derives a string, given the productive nonterminals."""
+    return symbol.name in productive if isinstance(symbol, Ref) else matches_some(symbol)
 
 
-def deriving_names(grammar: Grammar, characters: bool = True) -> set[str]:
-    """The nonterminals that derive some string; without characters, those that derive the empty one."""
-    waiting: dict[str, list[tuple[str, int]]] = {}
+def matches_some(terminal: Text | Chars) -> bool:
+    """Whether a terminal matches any string at all; an empty class does not."""
+    return isinstance(terminal, Text) or bool(terminal.ranges)
+
+
+def matches_empty(terminal: Text | Chars) -> bool:
+    """Whether a terminal matches the empty string."""
+    return isinstance(terminal, Text) and not terminal.text
+
+
+def productive_names(grammar: Grammar) -> set[str]:
+    """Return the nonterminals that derive some string."""
+    return deriving_names(grammar, matches_some)
+
+
+def nullable_names(grammar: Grammar) -> set[str]:
+    """Return the nonterminals that derive the empty string."""
+    return deriving_names(grammar, matches_empty)
+
+
+def deriving_names(grammar: Grammar, usable: Callable[[Text | Chars], bool]) -> set[str]:
+    """Return the nonterminals with a derivation whose terminals are all usable, in linear time."""
+    users: dict[str, list[tuple[str, int]]] = {}
     missing: dict[tuple[str, int], int] = {}
-    ready: list[str] = []
+    agenda: list[str] = []
     for name, productions in grammar.rules.items():
         for number, production in enumerate(productions):
             needs = {s.name for s in production if isinstance(s, Ref)}
-            if all(isinstance(s, Ref) or is_readable(s, characters) for s in production):
+            if all(isinstance(s, Ref) or usable(s) for s in production):
                 missing[name, number] = len(needs)
                 for need in needs:
-                    waiting.setdefault(need, []).append((name, number))
+                    users.setdefault(need, []).append((name, number))
                 if not needs:
-                    ready.append(name)
+                    agenda.append(name)
     found: set[str] = set()
-    while ready:
-        name = ready.pop()
+    while agenda:
+        name = agenda.pop()
         if name not in found:
             found.add(name)
-            for user, number in waiting.get(name, ()):
+            for user, number in users.get(name, ()):
                 missing[user, number] -= 1
                 if not missing[user, number]:
-                    ready.append(user)
+                    agenda.append(user)
     return found
 
 
-def is_readable(symbol: Text | Chars, characters: bool) -> bool:
-    """Whether a terminal can become a string, or, without characters, the empty one."""
-    if isinstance(symbol, Text):
-        return characters or not symbol.text
-    return characters and bool(symbol.ranges)
-
-
 def reachable_names(rules: Mapping[str, tuple[Production, ...]], start: str) -> set[str]:
-    """The nonterminals that the start reaches."""
+    """Return the nonterminals that the start symbol reaches."""
     reached: set[str] = set()
     frontier = [start] if start in rules else []
     while frontier:
@@ -176,15 +189,15 @@ def reachable_names(rules: Mapping[str, tuple[Production, ...]], start: str) -> 
 
 
 def undefined(grammar: Grammar) -> set[str]:
-    """Nonterminals that are used and nowhere defined."""
+    """Return the nonterminals that are used, or are the start, and have no rule."""
     used = {s.name for ps in grammar.rules.values() for p in ps for s in p if isinstance(s, Ref)}
     return (used | {grammar.start}) - set(grammar.rules)
 
 
-def fresh_name(wish: str, taken: Mapping[str, object]) -> str:
-    """A name like the wish that is not taken."""
-    name, count = wish, 1
-    while name in taken:
+def fresh_name(base: str, used: Mapping[str, object]) -> str:
+    """Return the base name, with a number appended if it is already used."""
+    name, count = base, 1
+    while name in used:
         count += 1
-        name = f"{wish}_{count}"
+        name = f"{base}_{count}"
     return name

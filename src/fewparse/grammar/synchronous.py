@@ -1,4 +1,4 @@
-"""A synchronous grammar: rules that derive an utterance and a program together."""
+"""Synchronous context-free grammars (SCFG): rules that derive an utterance and a program together."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ SIDES: tuple[Side, ...] = ("utterance", "program")
 
 @dataclass(frozen=True)
 class Pairing:
-    """One way to say a rule's program.
+    """One utterance side of a rule, aligned with the rule's program side.
 
     `links` has an entry for each symbol of the program side: the index of its partner among the symbols of the
     utterance side, or None for text and for a symbol that has no partner.
@@ -25,15 +25,15 @@ class Pairing:
 
 @dataclass(frozen=True)
 class PairedRule:
-    """All ways to say one expansion of a name; `program` is None for a rule of the utterance side alone."""
+    """A program side of a nonterminal with all its utterance sides; `program` is None for utterance-only rules."""
 
     name: str
     program: Production | None
     pairings: tuple[Pairing, ...]
 
 
-class Place(NamedTuple):
-    """Where a rule is written."""
+class Location(NamedTuple):
+    """The file and line of a rule."""
 
     path: str
     line: int
@@ -44,29 +44,29 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class SynchronousGrammar:
-    """Paired rules; `places` says where each name is first defined."""
+    """Paired rules; `locations` has the first definition of each nonterminal that was read from a file."""
 
     rules: tuple[PairedRule, ...]
     start: str = "start"
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
+    locations: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
 
     def side(self, side: Side) -> Grammar:
-        """One side as a plain grammar."""
+        """Return one side as a plain grammar."""
         return self._utterances if side == "utterance" else self._programs
 
     @cached_property
     def _utterances(self) -> Grammar:
         pairs = ((rule.name, pairing.utterance) for rule in self.rules for pairing in rule.pairings)
-        return Grammar(collect(pairs), self.start)
+        return Grammar(group_productions(pairs), self.start)
 
     @cached_property
     def _programs(self) -> Grammar:
         pairs = ((rule.name, rule.program) for rule in self.rules if rule.program is not None)
-        return Grammar(collect(pairs), self.start)
+        return Grammar(group_productions(pairs), self.start)
 
 
-def collect(pairs: Iterable[tuple[str, Production]]) -> dict[str, tuple[Production, ...]]:
-    """Productions by name, each once, in the order in which they come."""
+def group_productions(pairs: Iterable[tuple[str, Production]]) -> dict[str, tuple[Production, ...]]:
+    """Group productions by nonterminal, without duplicates, in order of first appearance."""
     rules: dict[str, dict[Production, None]] = {}
     for name, production in pairs:
         rules.setdefault(name, {})[production] = None

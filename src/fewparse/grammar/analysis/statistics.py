@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 from fewparse.errors import ConstraintError
 from fewparse.grammar.analysis.sampling import min_depth
-from fewparse.grammar.export.left_recursion import circles, corners, is_nullable
+from fewparse.grammar.export.left_recursion import corners, cycles, is_nullable
 from fewparse.grammar.parsing.chart import ParseFailure
 from fewparse.grammar.parsing.forest import ForestParser
-from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, deriving_names, trim, undefined
-from fewparse.grammar.synchronous import SIDES, PairedRule, Place, SynchronousGrammar
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, nullable_names, trim, undefined
+from fewparse.grammar.synchronous import SIDES, Location, PairedRule, SynchronousGrammar
 
 Recursion = Literal["left", "right", "inner"]
 
@@ -21,7 +21,7 @@ class LocatedName(NamedTuple):
     """A nonterminal with the location of its definition or, if undefined, of its first user; None if unknown."""
 
     name: str
-    location: Place | None
+    location: Location | None
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SharedUtterance(NamedTuple):
     name: str
     utterance: Production
     programs: tuple[Production, ...]
-    location: Place | None
+    location: Location | None
 
 
 @dataclass(frozen=True)
@@ -84,18 +84,18 @@ def statistics(grammar: Grammar | SynchronousGrammar) -> Statistics:
         len(grammar.rules),
         sum(len(rule.pairings) for rule in grammar.rules),
         min_depth(grammar),
-        {side: side_statistics(grammar.side(side), grammar.places) for side in SIDES},
-        tuple(shared_utterances(grammar.rules, grammar.places)),
+        {side: side_statistics(grammar.side(side), grammar.locations) for side in SIDES},
+        tuple(shared_utterances(grammar.rules, grammar.locations)),
     )
 
 
-def side_statistics(grammar: Grammar, locations: Mapping[str, Place]) -> SideStatistics:
+def side_statistics(grammar: Grammar, locations: Mapping[str, Location]) -> SideStatistics:
     """Return the figures of a plain grammar; `locations` are the locations of its names."""
     productions = [production for found in grammar.rules.values() for production in found]
     terminals = {symbol for production in productions for symbol in production if not isinstance(symbol, Ref)}
     useful, unproductive, unreachable = trim(grammar)
     undefined_names = undefined(grammar)
-    nullable = deriving_names(useful, characters=False)
+    nullable = nullable_names(useful)
     units = unit_graph(useful, nullable)
     return SideStatistics(
         productions=len(productions),
@@ -108,7 +108,7 @@ def side_statistics(grammar: Grammar, locations: Mapping[str, Place]) -> SideSta
         min_depth=min_depth(grammar),
         recursive=recursive_names(useful, nullable),
         nullable=tuple(sorted(nullable)),
-        cycles=tuple(shortest_cycle(names, units) for names in circles(units)),
+        cycles=tuple(shortest_cycle(names, units) for names in cycles(units)),
         undefined=tuple(locate_by_use(grammar, undefined_names, locations)),
         unproductive=tuple(
             LocatedName(name, locations.get(name)) for name in unproductive if name not in undefined_names
@@ -117,7 +117,7 @@ def side_statistics(grammar: Grammar, locations: Mapping[str, Place]) -> SideSta
     )
 
 
-def locate_by_use(grammar: Grammar, names: set[str], locations: Mapping[str, Place]) -> Iterable[LocatedName]:
+def locate_by_use(grammar: Grammar, names: set[str], locations: Mapping[str, Location]) -> Iterable[LocatedName]:
     """Return undefined names with the location of their first user."""
     users: dict[str, str] = {}
     for user, productions in grammar.rules.items():
@@ -134,12 +134,12 @@ def recursive_names(grammar: Grammar, nullable: set[str]) -> dict[str, tuple[Rec
         for name, found in grammar.rules.items()
     }
     at_ends: dict[Recursion, set[str]] = {
-        "left": set(chain.from_iterable(circles(corners(grammar, nullable)))),
-        "right": set(chain.from_iterable(circles(corners(grammar, nullable, last=True)))),
+        "left": set(chain.from_iterable(cycles(corners(grammar, nullable)))),
+        "right": set(chain.from_iterable(cycles(corners(grammar, nullable, last=True)))),
     }
     return {
         name: tuple(kind for kind, names in at_ends.items() if name in names) or ("inner",)
-        for name in sorted(chain.from_iterable(circles(uses)))
+        for name in sorted(chain.from_iterable(cycles(uses)))
     }
 
 
@@ -172,7 +172,7 @@ def shortest_cycle(names: list[str], graph: Mapping[str, Iterable[str]]) -> tupl
     return tuple(reversed(path))
 
 
-def shared_utterances(rules: Iterable[PairedRule], locations: Mapping[str, Place]) -> Iterable[SharedUtterance]:
+def shared_utterances(rules: Iterable[PairedRule], locations: Mapping[str, Location]) -> Iterable[SharedUtterance]:
     """Yield the utterances with different programs, or with different links to the same program."""
     programs_of: dict[tuple[str, Production], dict[tuple[Production, tuple[int | None, ...]], None]] = {}
     for rule in rules:

@@ -1,1 +1,5 @@
-"""export."""
+"""Export: a Grammar in; its source text in the notations of other tools out.
+
+notations       the EBNF of Lark and the GBNF of llama.cpp
+left_recursion  left-recursive cycles of a grammar, and their removal, which GBNF requires
+"""

@@ -1,18 +1,22 @@
-"""Left recursion: where a grammar has it, and the same language with none but plain repetition."""
+"""Left-recursive cycles of a grammar, and their removal except for plain repetition (`a: b | a c`).
+
+The removal is a left-corner transform (Rosenkrantz & Lewis 1970), applied to left-recursive cycles only (Moore
+2000): a nonterminal derives a left corner from outside its cycle, then what completes this corner step by step.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fewparse.errors import LimitExceeded
-from fewparse.grammar.rules import Grammar, Production, Ref, Symbol, Text, deriving_names, fresh_name, trim
+from fewparse.grammar.rules import Grammar, Production, Ref, Symbol, Text, fresh_name, nullable_names, trim
 
-MOST_SYMBOLS = 1_000_000
+MAX_SYMBOLS = 1_000_000
 
 Graph = Mapping[str, Iterable[str]]
 
 
-def components(graph: Graph) -> list[list[str]]:
-    """The sets of names that reach each other; what is reached comes before who reaches it."""
+def strongly_connected_components(graph: Graph) -> list[list[str]]:
+    """Return the strongly connected components by Tarjan's algorithm, in reverse topological order."""
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_names: dict[str, None] = {}
@@ -44,13 +48,15 @@ def components(graph: Graph) -> list[list[str]]:
     return found
 
 
-def circles(graph: Graph) -> list[list[str]]:
-    """The sets of names of which each reaches itself."""
-    return [names for names in components(graph) if len(names) > 1 or names[0] in graph[names[0]]]
+def cycles(graph: Graph) -> list[list[str]]:
+    """Return the strongly connected components that contain a cycle."""
+    return [
+        names for names in strongly_connected_components(graph) if len(names) > 1 or names[0] in graph[names[0]]
+    ]
 
 
-def begun(production: Production, nullable: set[str]) -> Iterator[tuple[Symbol, Production]]:
-    """The symbols that may be the first with characters, each with what follows it."""
+def possible_firsts(production: Production, nullable: set[str]) -> Iterator[tuple[Symbol, Production]]:
+    """Iterate over the symbols that can derive the first character, each with the symbols after it."""
     for at, symbol in enumerate(production):
         if symbol != Text(""):
             yield symbol, production[at + 1 :]
@@ -59,12 +65,12 @@ def begun(production: Production, nullable: set[str]) -> Iterator[tuple[Symbol, 
 
 
 def is_nullable(symbol: Symbol, nullable: set[str]) -> bool:
-    """Whether a symbol may be nothing."""
+    """Whether a symbol derives the empty string."""
     return symbol.name in nullable if isinstance(symbol, Ref) else symbol == Text("")
 
 
 def corners(grammar: Grammar, nullable: set[str], last: bool = False) -> dict[str, dict[str, None]]:
-    """For each name those that may begin what it derives; with `last`, those that may end it."""
+    """Return the left corners of each nonterminal; with `last`, its right corners."""
     found: dict[str, dict[str, None]] = {}
     for name, productions in grammar.rules.items():
         found[name] = {}
@@ -78,48 +84,54 @@ def corners(grammar: Grammar, nullable: set[str], last: bool = False) -> dict[st
 
 
 class Repetition(NamedTuple):
-    """The productions of a name as `(first or ...) (again or ...)*`."""
+    """The productions of a nonterminal as `(initial | ...) (repeated | ...)*`."""
 
-    first: tuple[Production, ...]
-    again: tuple[Production, ...]
+    initial: tuple[Production, ...]
+    repeated: tuple[Production, ...]
 
 
-def repetition(name: str, productions: Iterable[Production]) -> Repetition:
-    """What a name begins with, and what it appends to itself."""
-    own = [(production[:1] == (Ref(name),), production) for production in productions]
+def split_repetition(name: str, productions: Iterable[Production]) -> Repetition:
+    """Separate what a nonterminal begins with from what it appends to itself."""
+    marked = [(production[:1] == (Ref(name),), production) for production in productions]
     return Repetition(
-        tuple(production for recursive, production in own if not recursive),
-        tuple(production[1:] for recursive, production in own if recursive),
+        tuple(production for recursive, production in marked if not recursive),
+        tuple(production[1:] for recursive, production in marked if recursive),
     )
 
 
-def only_repetition(grammar: Grammar) -> Grammar:
-    """The same language, left-recursive only in `a: b | a c`, where `c` is never empty.
+def reduce_left_recursion(grammar: Grammar) -> Grammar:
+    """Return an equivalent grammar that is left-recursive only in `a: b | a c`, where `c` is not nullable.
 
-    Other left recursion is taken apart: first how the names begin otherwise, then any of what may follow.
+    Raises LimitExceeded if the result is too large.
     """
     grammar = trim(grammar).grammar
-    nullable = deriving_names(grammar, characters=False)
-    twisted = [names for names in circles(corners(grammar, nullable)) if not is_plain(grammar, names, nullable)]
-    return Untwisting(grammar, nullable, twisted).untwisted() if twisted else grammar
+    nullable = nullable_names(grammar)
+    complex_cycles = [
+        names for names in cycles(corners(grammar, nullable)) if not is_plain(grammar, names, nullable)
+    ]
+    return Elimination(grammar, nullable, complex_cycles).result() if complex_cycles else grammar
 
 
 def is_plain(grammar: Grammar, names: list[str], nullable: set[str]) -> bool:
-    """Whether a circle is one name that only repeats itself."""
+    """Whether a cycle is one nonterminal that is only a plain repetition."""
     if len(names) > 1:
         return False
     own = Ref(names[0])
     for production in grammar.rules[names[0]]:
-        corner = [symbol for symbol, _ in begun(production, nullable)]
-        if own in corner[1:] or (corner[:1] == [own] and production[0] != own):
+        firsts = [symbol for symbol, _ in possible_firsts(production, nullable)]
+        if own in firsts[1:] or (firsts[:1] == [own] and production[0] != own):
             return False
-        if own in corner and all(is_nullable(symbol, nullable) for symbol in production[1:]):
+        if own in firsts and all(is_nullable(symbol, nullable) for symbol in production[1:]):
             return False
     return True
 
 
-class Circle(NamedTuple):
-    """Names that begin each other: how they begin otherwise, and what each may become, with what follows it."""
+class Cycle(NamedTuple):
+    """Nonterminals that are left corners of each other.
+
+    `seeds`: their productions that begin otherwise. `steps`: for each member, the members that begin with it, each
+    with the non-empty rest of the production. `units`: for each member, the members that can derive it alone.
+    """
 
     seeds: list[tuple[str, Production]]
     steps: dict[str, list[tuple[str, Production]]]
@@ -127,94 +139,96 @@ class Circle(NamedTuple):
 
 
 Key = tuple[str, ...]
-"""A name; with "some", what it derives but nothing; with "after" and another, what is behind that one in it."""
+"""A new nonterminal: (name,) derives what `name` does; (name, "some") the same without the empty string;
+(name, "after", other) derives what can follow `other` when it is the left corner of `name`."""
 
 
-class Untwisting:
-    """The rules made so far, and those that they need."""
+class Elimination:
+    """The removal of some left-recursive cycles; rules are made on demand, beginning with the start symbol."""
 
-    def __init__(self, grammar: Grammar, nullable: set[str], twisted: list[list[str]]) -> None:
+    def __init__(self, grammar: Grammar, nullable: set[str], complex_cycles: list[list[str]]) -> None:
         self._grammar, self._nullable = grammar, nullable
-        self._circles: dict[str, Circle] = {}
+        self._cycles: dict[str, Cycle] = {}
         self._names: dict[Key, str] = {}
-        self._taken: dict[str, None] = dict.fromkeys(grammar.rules)
-        self._wanted: list[Key] = []
-        for names in twisted:
-            self._circles |= dict.fromkeys(names, self._circle(names))
+        self._used: dict[str, None] = dict.fromkeys(grammar.rules)
+        self._requested: list[Key] = []
+        for names in complex_cycles:
+            self._cycles |= dict.fromkeys(names, self._cycle(names))
 
-    def untwisted(self) -> Grammar:
-        """All rules that the start needs."""
+    def result(self) -> Grammar:
+        """Return the grammar of all rules that the start symbol needs."""
         rules: dict[str, tuple[Production, ...]] = {}
         size = 0
-        self._want((self._grammar.start,))
-        for key in self._wanted:
+        self._request((self._grammar.start,))
+        for key in self._requested:  # grows while rules are made
             rules[self._names[key]] = made = tuple(dict.fromkeys(self._productions(key)))
             for symbol in (symbol for production in made for symbol in production):
                 if isinstance(symbol, Ref) and symbol.name in self._grammar.rules:
-                    self._want((symbol.name,))
+                    self._request((symbol.name,))
             size += sum(map(len, made))
-            if size > MOST_SYMBOLS:
-                message = f"without left recursion the grammar has more than {MOST_SYMBOLS:,} symbols"
+            if size > MAX_SYMBOLS:
+                message = f"without left recursion the grammar has more than {MAX_SYMBOLS:,} symbols"
                 raise LimitExceeded(message, f"Write `{key[0]}` without left recursion.")
         return trim(Grammar(rules, self._grammar.start)).grammar
 
-    def _want(self, key: Key) -> Ref:
+    def _request(self, key: Key) -> Ref:
+        """Return the nonterminal of a key, whose rule will be made."""
         if key not in self._names:
             name = "_".join(key)
-            self._names[key] = name if len(key) == 1 else fresh_name(name, self._taken)
-            self._taken[self._names[key]] = None
-            self._wanted.append(key)
+            self._names[key] = name if len(key) == 1 else fresh_name(name, self._used)
+            self._used[self._names[key]] = None
+            self._requested.append(key)
         return Ref(self._names[key])
 
-    def _circle(self, names: list[str]) -> Circle:
+    def _cycle(self, names: list[str]) -> Cycle:
         members = set(names)
-        circle = Circle([], {name: [] for name in names}, {name: {} for name in names})
+        cycle = Cycle([], {name: [] for name in names}, {name: {} for name in names})
         for name in names:
             for production in self._grammar.rules[name]:
-                for first, rest in begun(production, self._nullable):
+                for first, rest in possible_firsts(production, self._nullable):
                     if not (isinstance(first, Ref) and first.name in members):
-                        circle.seeds.append((name, (self._filled(first), *rest)))
+                        cycle.seeds.append((name, (self._non_empty(first), *rest)))
                         continue
-                    circle.steps[first.name] += [(name, filled) for filled in self._some(rest)]
+                    cycle.steps[first.name] += [(name, step) for step in self._non_empty_productions(rest)]
                     if all(is_nullable(symbol, self._nullable) for symbol in rest):
-                        circle.units[first.name][name] = None
-        return circle
+                        cycle.units[first.name][name] = None
+        return cycle
 
-    def _some(self, production: Production) -> Iterator[Production]:
-        """A production's ways to be something."""
-        for first, rest in begun(production, self._nullable):
-            yield (self._filled(first), *rest)
+    def _non_empty_productions(self, production: Production) -> Iterator[Production]:
+        """Iterate over productions that together derive what this one does, except the empty string."""
+        for first, rest in possible_firsts(production, self._nullable):
+            yield (self._non_empty(first), *rest)
 
-    def _filled(self, symbol: Symbol) -> Symbol:
+    def _non_empty(self, symbol: Symbol) -> Symbol:
         if isinstance(symbol, Ref) and symbol.name in self._nullable:
-            return self._want((symbol.name, "some"))
+            return self._request((symbol.name, "some"))
         return symbol
 
     def _productions(self, key: Key) -> Iterator[Production]:
         name, *kind = key
-        circle = self._circles.get(name)
+        cycle = self._cycles.get(name)
         if len(key) == 3:
-            yield from self._behind(name, key[2])
-        elif circle is None:
+            yield from self._after(name, key[2])
+        elif cycle is None:
             for production in self._grammar.rules[name]:
-                yield from self._some(production) if kind else [production]
+                yield from self._non_empty_productions(production) if kind else [production]
         elif not kind and name in self._nullable:
-            yield from ((), (self._want((name, "some")),))
-        elif len(circle.steps) == 1:
-            yield from (seed for _, seed in circle.seeds)
-            yield from ((self._want(key), *step) for _, step in circle.steps[name])
+            yield from ((), (self._request((name, "some")),))
+        elif len(cycle.steps) == 1:
+            yield from (seed for _, seed in cycle.seeds)
+            yield from ((self._request(key), *step) for _, step in cycle.steps[name])
         else:
-            yield from ((*seed, self._want((name, "after", seen))) for seen, seed in circle.seeds)
+            yield from ((*seed, self._request((name, "after", corner))) for corner, seed in cycle.seeds)
 
-    def _behind(self, name: str, seen: str) -> Iterator[Production]:
-        """What may follow one name of a circle until it has become another."""
-        circle = self._circles[name]
-        reached = {seen: None}
-        frontier = [seen]
+    def _after(self, name: str, corner: str) -> Iterator[Production]:
+        """Iterate over the productions of what can follow a left corner within a member of its cycle."""
+        cycle = self._cycles[name]
+        reached = {corner: None}
+        frontier = [corner]
         for other in frontier:
-            frontier += [new for new in circle.units[other] if new not in reached]
-            reached |= circle.units[other]
+            frontier += [new for new in cycle.units[other] if new not in reached]
+            reached |= cycle.units[other]
         if name in reached:
             yield ()
         for other in reached:
-            yield from ((*step, self._want((name, "after", after))) for after, step in circle.steps[other])
+            yield from ((*step, self._request((name, "after", next_))) for next_, step in cycle.steps[other])

@@ -1,57 +1,64 @@
-"""The states of a chart parser, built as texts ask for them and kept for the next text.
+"""LR(0) states of an Earley parser, built on demand and cached for later texts.
 
-A state is a set of dotted rules that began at one place. Grouping them so (an LR(0) automaton over an Earley
-chart) makes a step over a character one lookup wherever the grammar leaves no choice.
+A state is a set of dotted rules (items) with one origin. Grouping the items of an Earley set into LR(0) states
+(Aycock & Horspool 2002) makes a step over a character one lookup wherever the grammar is deterministic.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, deriving_names
+from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, nullable_names
 
-Step = str | Chars | Ref | None
-"""What stands behind the dot: a character, a class, a name, or nothing."""
+MAX_LITERAL_SUFFIXES = 40
+"""Suffixes of a literal are stored for its first characters only: they take quadratic space."""
+
+NextSymbol = str | Chars | Ref | None
+"""The symbol after the dot: a character, a character class, a nonterminal, or None at the end."""
 
 
 class State(Protocol):
-    """Dotted rules that began at one place."""
+    """Items with the same origin."""
 
     completes: tuple[tuple[str, tuple[int, ...]], ...]
-    """The names that end here, each with the numbers of its productions that do."""
+    """The completed nonterminals, each with the numbers of its completed productions."""
     predicts: frozenset[str]
-    """The names that may begin here."""
+    """The nonterminals after a dot."""
 
     def move(self, char: str) -> "State | None":
-        """The state behind a character."""
+        """Return the state after a character; None if no item accepts it."""
 
     def goto(self, name: str) -> "State | None":
-        """The state behind a whole constituent."""
+        """Return the state after a nonterminal; None if no item expects it."""
 
-    def steps(self) -> Iterator[int]:
-        """The dotted rules."""
+    def items(self) -> Iterator[int]:
+        """Iterate over the items."""
 
 
 def numbered(grammar: Grammar) -> Iterator[tuple[str, Production]]:
-    """All productions with their names, in the order that numbers them."""
+    """Iterate over all productions with their nonterminals, in the order of their numbers."""
     return ((name, production) for name, productions in grammar.rules.items() for production in productions)
 
 
 class Automaton:
-    """The dotted rules of a grammar, numbered so that the next number is the dot moved on, and their states."""
+    """The items of a grammar and the states made of them. Item `i + 1` is item `i` with the dot moved on.
+
+    Lists indexed by item: `next_symbols` (after the dot), `names` (left-hand side), `productions` (its number),
+    `literal_suffixes` (the rest of the literal after the dot, for messages).
+    """
 
     def __init__(self, grammar: Grammar) -> None:
-        self.nullable = deriving_names(grammar, characters=False)
-        self.behind: list[Step] = []
+        self.nullable = nullable_names(grammar)
+        self.next_symbols: list[NextSymbol] = []
         self.names: list[str] = []
         self.productions: list[int] = []
-        self.rests: list[str] = []
-        self._begun: dict[str, list[int]] = {name: [] for name in grammar.rules}
+        self.literal_suffixes: list[str] = []
+        self._first_items: dict[str, list[int]] = {name: [] for name in grammar.rules}
         for number, (name, production) in enumerate(numbered(grammar)):
-            self._begun[name].append(len(self.behind))
-            self._number(name, production)
-            self.productions += [number] * (len(self.behind) - len(self.productions))
-        self._firsts: dict[str, tuple[int, ...]] = {}
+            self._first_items[name].append(len(self.next_symbols))
+            self._add_items(name, production)
+            self.productions += [number] * (len(self.next_symbols) - len(self.productions))
+        self._initial: dict[str, tuple[int, ...]] = {}
         self._kernels: dict[frozenset[int], Kernel] = {}
         self._predictions: dict[frozenset[str], Prediction] = {}
         self._corners_by_char: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -60,48 +67,49 @@ class Automaton:
         for name in grammar.rules:
             self._index_corners(name)
 
-    def _number(self, name: str, production: Production) -> None:
+    def _add_items(self, name: str, production: Production) -> None:
         for symbol in production:
             if isinstance(symbol, Text):
-                self.behind += symbol.text
-                self.rests += [symbol.text[k:] for k in range(min(len(symbol.text), 40))]
-                self.rests += [""] * (len(symbol.text) - 40)
+                stored = min(len(symbol.text), MAX_LITERAL_SUFFIXES)
+                self.next_symbols += symbol.text
+                self.literal_suffixes += [symbol.text[k:] for k in range(stored)]
+                self.literal_suffixes += [""] * (len(symbol.text) - stored)
             else:
-                self.behind.append(symbol)
-                self.rests.append("")
-        self.behind.append(None)
-        self.rests.append("")
-        self.names += [name] * (len(self.behind) - len(self.names))
+                self.next_symbols.append(symbol)
+                self.literal_suffixes.append("")
+        self.next_symbols.append(None)
+        self.literal_suffixes.append("")
+        self.names += [name] * (len(self.next_symbols) - len(self.names))
 
     def _index_corners(self, name: str) -> None:
-        for item in self.firsts(name):
-            step = self.behind[item]
-            if isinstance(step, str):
-                self._corners_by_char[step].append((name, item + 1))
-            elif isinstance(step, Ref):
-                self._corners_by_name[step.name].append((name, item + 1))
-            elif step is not None:
-                self._corners_by_class.append((step, name, item + 1))
+        for item in self.initial_items(name):
+            symbol = self.next_symbols[item]
+            if isinstance(symbol, str):
+                self._corners_by_char[symbol].append((name, item + 1))
+            elif isinstance(symbol, Ref):
+                self._corners_by_name[symbol.name].append((name, item + 1))
+            elif symbol is not None:
+                self._corners_by_class.append((symbol, name, item + 1))
 
-    def firsts(self, name: str) -> tuple[int, ...]:
-        """The rules of a name with the dot at the beginning, or behind what may be nothing."""
-        if name not in self._firsts:
-            self._firsts[name] = tuple(self.past_nothing(self._begun.get(name, ())))
-        return self._firsts[name]
+    def initial_items(self, name: str) -> tuple[int, ...]:
+        """Return the items of a nonterminal with the dot at the beginning or after nullable symbols only."""
+        if name not in self._initial:
+            self._initial[name] = tuple(self.skip_nullable(self._first_items.get(name, ())))
+        return self._initial[name]
 
-    def past_nothing(self, items: Iterable[int]) -> Iterator[int]:
-        """Dotted rules, also with the dot moved over names that may be nothing."""
+    def skip_nullable(self, items: Iterable[int]) -> Iterator[int]:
+        """Iterate over the items and those with the dot moved over nullable nonterminals."""
         seen: set[int] = set()
         for item in items:
             while item not in seen:
                 seen.add(item)
                 yield item
-                step = self.behind[item]
-                if isinstance(step, Ref) and step.name in self.nullable:
+                symbol = self.next_symbols[item]
+                if isinstance(symbol, Ref) and symbol.name in self.nullable:
                     item += 1
 
     def kernel(self, items: Iterable[int]) -> "Kernel | None":
-        """The state of some dotted rules with the dot moved on; None if there are none."""
+        """Return the state of some kernel items; None if there are none."""
         key = frozenset(items)
         if not key:
             return None
@@ -110,26 +118,26 @@ class Automaton:
         return self._kernels[key]
 
     def prediction(self, names: frozenset[str]) -> "Prediction":
-        """The state of all rules that may begin where these names may."""
+        """Return the state of all items predicted from these nonterminals."""
         if names not in self._predictions:
             self._predictions[names] = Prediction(self, names)
         return self._predictions[names]
 
-    def begun_by(self, names: Iterable[str]) -> frozenset[str]:
-        """These names and all that may stand at their left edge."""
+    def left_corner_closure(self, names: Iterable[str]) -> frozenset[str]:
+        """Return these nonterminals and all that can be their left corners."""
         reached: set[str] = set()
         frontier = list(names)
         while frontier:
             name = frontier.pop()
             if name not in reached:
                 reached.add(name)
-                for item in self.firsts(name):
-                    if isinstance(step := self.behind[item], Ref):
-                        frontier.append(step.name)
+                for item in self.initial_items(name):
+                    if isinstance(symbol := self.next_symbols[item], Ref):
+                        frontier.append(symbol.name)
         return frozenset(reached)
 
-    def corners(self, names: frozenset[str], char: str) -> Iterator[int]:
-        """The rules of these names behind a first character."""
+    def after_first_char(self, names: frozenset[str], char: str) -> Iterator[int]:
+        """Iterate over the items of these nonterminals after a first character."""
         for name, item in self._corners_by_char.get(char, ()):
             if name in names:
                 yield item
@@ -137,22 +145,22 @@ class Automaton:
             if name in names and char in chars:
                 yield item
 
-    def corners_by_name(self, names: frozenset[str], first: str) -> Iterator[int]:
-        """The rules of these names behind a first constituent."""
+    def after_first_name(self, names: frozenset[str], first: str) -> Iterator[int]:
+        """Iterate over the items of these nonterminals after a first constituent."""
         return (item for name, item in self._corners_by_name.get(first, ()) if name in names)
 
     @property
     def size(self) -> int:
-        """How many states there are."""
+        """The number of cached states."""
         return len(self._kernels) + len(self._predictions)
 
-    def forget(self) -> None:
-        """Drop all states; those in use stay valid."""
+    def clear(self) -> None:
+        """Drop the cached states; those in use stay valid."""
         self._kernels, self._predictions = {}, {}
 
 
 class Kernel:
-    """Dotted rules that have read something."""
+    """A state of items whose dot is not at the beginning."""
 
     __slots__ = (
         "_automaton",
@@ -168,7 +176,7 @@ class Kernel:
 
     def __init__(self, automaton: Automaton, kernel: frozenset[int]) -> None:
         self._automaton = automaton
-        self._items = tuple(automaton.past_nothing(sorted(kernel)))
+        self._items = tuple(automaton.skip_nullable(sorted(kernel)))
         self._by_char: dict[str, list[int]] = {}
         self._by_class: list[tuple[Chars, int]] = []
         self._by_name: dict[str, list[int]] = {}
@@ -176,69 +184,71 @@ class Kernel:
         self._gotos: dict[str, Kernel | None] = {}
         completes: dict[str, list[int]] = {}
         for item in self._items:
-            step = automaton.behind[item]
-            if step is None:
+            symbol = automaton.next_symbols[item]
+            if symbol is None:
                 completes.setdefault(automaton.names[item], []).append(automaton.productions[item])
-            elif isinstance(step, str):
-                self._by_char.setdefault(step, []).append(item + 1)
-            elif isinstance(step, Ref):
-                self._by_name.setdefault(step.name, []).append(item + 1)
+            elif isinstance(symbol, str):
+                self._by_char.setdefault(symbol, []).append(item + 1)
+            elif isinstance(symbol, Ref):
+                self._by_name.setdefault(symbol.name, []).append(item + 1)
             else:
-                self._by_class.append((step, item + 1))
+                self._by_class.append((symbol, item + 1))
         self.completes = tuple((name, tuple(numbers)) for name, numbers in completes.items())
         self.predicts = frozenset(self._by_name)
 
     def move(self, char: str) -> "Kernel | None":
-        """The state behind a character."""
+        """Return the state after a character; None if no item accepts it."""
         try:
             return self._moves[char]
         except KeyError:
             items = [*self._by_char.get(char, ()), *(item for chars, item in self._by_class if char in chars)]
-            self._moves[char] = found = self._automaton.kernel(items)
-            return found
+            self._moves[char] = state = self._automaton.kernel(items)
+            return state
 
     def goto(self, name: str) -> "Kernel | None":
-        """The state behind a whole constituent."""
+        """Return the state after a nonterminal; None if no item expects it."""
         try:
             return self._gotos[name]
         except KeyError:
-            self._gotos[name] = found = self._automaton.kernel(self._by_name.get(name, ()))
-            return found
+            self._gotos[name] = state = self._automaton.kernel(self._by_name.get(name, ()))
+            return state
 
-    def steps(self) -> Iterator[int]:
-        """The dotted rules."""
+    def items(self) -> Iterator[int]:
+        """Iterate over the items."""
         return iter(self._items)
 
 
 class Prediction:
-    """Rules that may begin here."""
+    """A state of predicted items: those of the left-corner closure of some nonterminals."""
 
     __slots__ = ("_automaton", "_gotos", "_moves", "_names", "completes", "predicts")
 
     def __init__(self, automaton: Automaton, names: frozenset[str]) -> None:
         self._automaton = automaton
-        self._names = automaton.begun_by(names)
+        self._names = automaton.left_corner_closure(names)
         self._moves: dict[str, Kernel | None] = {}
         self._gotos: dict[str, Kernel | None] = {}
         self.completes: tuple[tuple[str, tuple[int, ...]], ...] = ()
         self.predicts = names
 
     def move(self, char: str) -> Kernel | None:
-        """The state behind a character."""
+        """Return the state after a character; None if no item accepts it."""
         try:
             return self._moves[char]
         except KeyError:
-            self._moves[char] = found = self._automaton.kernel(self._automaton.corners(self._names, char))
-            return found
+            items = self._automaton.after_first_char(self._names, char)
+            self._moves[char] = state = self._automaton.kernel(items)
+            return state
 
     def goto(self, name: str) -> Kernel | None:
-        """The state behind a whole constituent."""
+        """Return the state after a nonterminal; None if no item expects it."""
         try:
             return self._gotos[name]
         except KeyError:
-            self._gotos[name] = found = self._automaton.kernel(self._automaton.corners_by_name(self._names, name))
-            return found
+            items = self._automaton.after_first_name(self._names, name)
+            self._gotos[name] = state = self._automaton.kernel(items)
+            return state
 
-    def steps(self) -> Iterator[int]:
-        """The dotted rules."""
-        return (item for name in sorted(self._names) for item in self._automaton.firsts(name))
+    def items(self) -> Iterator[int]:
+        """Iterate over the items."""
+        return (item for name in sorted(self._names) for item in self._automaton.initial_items(name))

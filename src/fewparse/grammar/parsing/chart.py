@@ -1,4 +1,4 @@
-"""A chart parser of finished texts: any context-free grammar, ambiguous and left-recursive ones included."""
+"""Earley parser for any context-free grammar, including ambiguous, left-recursive and cyclic ones."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,39 +9,40 @@ from fewparse.errors import LimitExceeded
 from fewparse.grammar.parsing.automaton import Automaton, Kernel, Prediction
 from fewparse.grammar.rules import LAST_CODE_POINT, Chars, Grammar, trim
 
-MOST_STEPS = 2_000_000
-MOST_STATES = 100_000
-SHOWN_EXPECTED = 8
-LONGEST_SHOWN = 40
-MOST_COMPARED = 2_000
+MAX_STEPS = 2_000_000
+MAX_STATES = 100_000
+MAX_EXPECTED = 8
+MAX_SHOWN_LENGTH = 40
+MAX_COMPARED = 2_000
 LAST_CHARACTER = chr(LAST_CODE_POINT)
 FIRST_WORD = re.compile(r"\W{0,2}(\w{0,40})")
 LAST_WORD = re.compile(r"\w{0,40}$")
-GOES_ON = re.compile(r"['\"]\w")
+WORD_CONTINUES = re.compile(r"['\"]\w")
 
 
 Ends = dict[str, dict[int, set[int]]]
-"""The names that end at a place, where each began, and by which productions."""
+"""The nonterminals completed at one position: name -> origin -> numbers of the completed productions."""
 
 
 class Chart(NamedTuple):
-    """What was found: for each place what ends there."""
+    """The constituents of a text, by the position of their end."""
 
     text: str
     ends: tuple[Ends, ...]
     nullable: set[str]
 
     def spans(self, name: str, begin: int, end: int) -> bool:
-        """Whether the text between two places is a constituent of this name."""
+        """Whether the text between two positions is a constituent of this nonterminal."""
         if begin == end:
             return name in self.nullable
         return begin in self.ends[end].get(name, ())
 
 
 class ParseFailure(NamedTuple):
-    """A text that is not derived: how far it is the beginning of one that is, and what could follow there.
+    """A text that the grammar does not derive.
 
-    What is `expected` is what comes nearest to the text; `others` says how much else could follow.
+    `text[:at]` is its longest prefix that begins a sentence. `expected` describes what can follow this prefix,
+    the most similar to the text first; `others` counts the descriptions left out.
     """
 
     text: str
@@ -51,171 +52,176 @@ class ParseFailure(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The failure in words; a word that has begun is shown whole."""
+        """The position and the expected continuations in words; a word that has begun is shown whole."""
         where = (
             "ends too early" if self.at == len(self.text) else f"is not derived from character {self.at + 1} on"
         )
         if not self.expected:
             return where
-        begun = LAST_WORD.findall(self.text, 0, self.at)[0]
-        shown = [f"{e[0]}{begun}{e[1:]}" if GOES_ON.match(e) else e for e in self.expected]
+        word_start = LAST_WORD.findall(self.text, 0, self.at)[0]
+        shown = [f"{e[0]}{word_start}{e[1:]}" if WORD_CONTINUES.match(e) else e for e in self.expected]
         return f"{where}; expected {' or '.join(shown)}{f' or {self.others} others' if self.others else ''}"
 
 
-class Row:
-    """All states of one place with the places where they began, and what waits there for a constituent."""
+class EarleySet:
+    """The states of one position with their origins, and the predicted items."""
 
-    __slots__ = ("_waiters", "items", "prediction")
+    __slots__ = ("_advanced", "prediction", "states")
 
-    def __init__(self, items: list[tuple[Kernel, int]], prediction: Prediction) -> None:
-        self.items = items
+    def __init__(self, states: list[tuple[Kernel, int]], prediction: Prediction) -> None:
+        self.states = states
         self.prediction = prediction
-        self._waiters: dict[str, list[tuple[Kernel, int]]] = {}
+        self._advanced: dict[str, list[tuple[Kernel, int]]] = {}
 
-    def waiters(self, name: str, place: int) -> list[tuple[Kernel, int]]:
-        """The states behind a constituent that began here."""
+    def advanced(self, name: str, position: int) -> list[tuple[Kernel, int]]:
+        """Return the states after a constituent that began at this position, with their origins."""
         try:
-            return self._waiters[name]
+            return self._advanced[name]
         except KeyError:
-            found = [(state, begun) for kernel, begun in self.items if (state := kernel.goto(name)) is not None]
+            found = [(state, origin) for kernel, origin in self.states if (state := kernel.goto(name)) is not None]
             if (state := self.prediction.goto(name)) is not None:
-                found.append((state, place))
-            self._waiters[name] = found
+                found.append((state, position))
+            self._advanced[name] = found
             return found
+
+    def items(self, position: int) -> Iterator[tuple[int, int]]:
+        """Iterate over the items with their origins, given the position of this set."""
+        for kernel, origin in self.states:
+            for item in kernel.items():
+                yield item, origin
+        for item in self.prediction.items():
+            yield item, position
 
 
 class ChartParser:
-    """Parses texts with one grammar; what it learns of the grammar on one text, it keeps for the next."""
+    """A parser for one grammar; its states are cached from one text to the next."""
 
-    def __init__(self, grammar: Grammar, most_steps: int = MOST_STEPS) -> None:
+    def __init__(self, grammar: Grammar, max_steps: int = MAX_STEPS) -> None:
         self.grammar = trim(grammar).grammar
         self.automaton = Automaton(self.grammar)
-        self._most_steps = most_steps
+        self._max_steps = max_steps
 
     def accepts(self, text: str) -> bool:
         """Whether the grammar derives the text."""
         return isinstance(self.parse(text), Chart)
 
     def parse(self, text: str) -> Chart | ParseFailure:
-        """All constituents of a text, or why it has none that spans it."""
-        read = self.read(text)
-        if isinstance(read, ParseFailure):
-            return read
-        rows, ends = read
+        """Return all constituents of a text that the grammar derives, or where and why parsing failed."""
+        result = self.parse_prefix(text)
+        if isinstance(result, ParseFailure):
+            return result
+        sets, ends = result
         chart = Chart(text, tuple(ends), self.automaton.nullable)
-        spanned = chart.spans(self.grammar.start, 0, len(text))
-        return chart if spanned else self._refusal(text, len(text), rows[-1])
+        complete = chart.spans(self.grammar.start, 0, len(text))
+        return chart if complete else self._failure(text, len(text), sets[-1])
 
-    def read(self, text: str) -> tuple[list[Row], list[Ends]] | ParseFailure:
-        """The states at each place of a text that begins a sentence, and what ends there."""
+    def parse_prefix(self, text: str) -> tuple[list[EarleySet], list[Ends]] | ParseFailure:
+        """Return the Earley sets and completed nonterminals at each position of a prefix of some sentence.
+
+        Raises LimitExceeded after `max_steps` steps.
+        """
         automaton, start = self.automaton, self.grammar.start
-        if automaton.size > MOST_STATES:
-            automaton.forget()
+        if automaton.size > MAX_STATES:
+            automaton.clear()
         ends: list[Ends] = [{}]
-        rows = [Row([], automaton.prediction(frozenset([start])))]
+        sets = [EarleySet([], automaton.prediction(frozenset([start])))]
         count = 0
-        for place, char in enumerate(text):
-            row = rows[place]
-            items, found, steps = self._advance(rows, row, place, char)
-            if not items:
-                return self._refusal(text, place, row)
+        for position, char in enumerate(text):
+            current = sets[position]
+            states, completed, steps = self._advance(sets, current, position, char)
+            if not states:
+                return self._failure(text, position, current)
             count += steps
-            if count > self._most_steps:
+            if count > self._max_steps:
                 raise LimitExceeded(
-                    f"the text takes more than {self._most_steps} steps to parse (at character {place + 1})",
+                    f"the text takes more than {self._max_steps} steps to parse (at character {position + 1})",
                     "Shorten the text, or make the grammar less ambiguous; left recursion is cheaper than right.",
                 )
-            predicted = frozenset().union(*(state.predicts for state, _ in items))
-            rows.append(Row(items, automaton.prediction(predicted)))
-            ends.append(found)
-        return rows, ends
+            predicted = frozenset().union(*(state.predicts for state, _ in states))
+            sets.append(EarleySet(states, automaton.prediction(predicted)))
+            ends.append(completed)
+        return sets, ends
 
     def _advance(
-        self, rows: list[Row], row: Row, place: int, char: str
+        self, sets: list[EarleySet], current: EarleySet, position: int, char: str
     ) -> tuple[list[tuple[Kernel, int]], Ends, int]:
-        """Read a character, then complete what ends behind it; also how many steps that took."""
-        items = [(state, begun) for kernel, begun in row.items if (state := kernel.move(char)) is not None]
-        if (state := row.prediction.move(char)) is not None:
-            items.append((state, place))
-        seen = set(items)
-        items = list(dict.fromkeys(items))
-        found: Ends = {}
+        """Scan a character and complete; return the next states, what is completed, and the number of steps."""
+        states = [(state, origin) for kernel, origin in current.states if (state := kernel.move(char)) is not None]
+        if (state := current.prediction.move(char)) is not None:
+            states.append((state, position))
+        seen = set(states)
+        states = list(dict.fromkeys(states))
+        completed: Ends = {}
         steps = 0
-        for state, begun in items:
+        for state, origin in states:
             for name, productions in state.completes:
-                origins = found.setdefault(name, {})
-                if begun in origins:
-                    origins[begun].update(productions)
+                origins = completed.setdefault(name, {})
+                if origin in origins:
+                    origins[origin].update(productions)
                 else:
-                    origins[begun] = set(productions)
-                    waiters = rows[begun].waiters(name, begun)
-                    steps += len(waiters)
-                    for item in waiters:
-                        if item not in seen:
-                            seen.add(item)
-                            items.append(item)
-        return items, found, steps + len(items)
+                    origins[origin] = set(productions)
+                    advanced = sets[origin].advanced(name, origin)
+                    steps += len(advanced)
+                    for pair in advanced:
+                        if pair not in seen:
+                            seen.add(pair)
+                            states.append(pair)
+        return states, completed, steps + len(states)
 
-    def _refusal(self, text: str, at: int, row: Row) -> ParseFailure:
-        """What could follow at a place, for people: literals as far as they go, classes as a word."""
+    def _failure(self, text: str, at: int, current: EarleySet) -> ParseFailure:
+        """Describe what can follow at a position: literals by their rest, classes by their characters."""
         literals: dict[str, None] = {}
         classes: dict[str, None] = {}
-        for item in self._behind(row):
-            step = self.automaton.behind[item]
-            if isinstance(step, str):
-                literals[self.automaton.rests[item] or step] = None
-            elif isinstance(step, Chars):
-                classes[describe(step)] = None
-        shown = [*(repr(shortened(literal)) for literal in without_longer(literals)), *classes]
-        expected = nearest(FIRST_WORD.findall(text, at)[0], list(dict.fromkeys(shown)))
-        return ParseFailure(text, at, tuple(expected[:SHOWN_EXPECTED]), max(0, len(expected) - SHOWN_EXPECTED))
-
-    @staticmethod
-    def _behind(row: Row) -> Iterator[int]:
-        for kernel, _ in row.items:
-            yield from kernel.steps()
-        yield from row.prediction.steps()
+        for item, _ in current.items(at):
+            symbol = self.automaton.next_symbols[item]
+            if isinstance(symbol, str):
+                literals[self.automaton.literal_suffixes[item] or symbol] = None
+            elif isinstance(symbol, Chars):
+                classes[describe(symbol)] = None
+        shown = [*(repr(shortened(literal)) for literal in without_extensions(literals)), *classes]
+        expected = by_similarity(FIRST_WORD.findall(text, at)[0], list(dict.fromkeys(shown)))
+        return ParseFailure(text, at, tuple(expected[:MAX_EXPECTED]), max(0, len(expected) - MAX_EXPECTED))
 
 
-def without_longer(literals: Iterable[str]) -> list[str]:
-    """The literals that do not begin with another one, in their order."""
-    kept: list[str] = []
+def without_extensions(literals: Iterable[str]) -> list[str]:
+    """Return the literals that do not begin with another one, in their order."""
+    shortest: list[str] = []
     for literal in sorted(literals):
-        if not (kept and literal.startswith(kept[-1])):
-            kept.append(literal)
-    shortest = set(kept)
-    return [literal for literal in literals if literal in shortest]
+        if not (shortest and literal.startswith(shortest[-1])):
+            shortest.append(literal)
+    selected = set(shortest)
+    return [literal for literal in literals if literal in selected]
 
 
-def nearest(word: str, expected: list[str]) -> list[str]:
-    """What is like the word that stands there first, unless that is too much to compare."""
-    if not word or len(expected) > MOST_COMPARED:
+def by_similarity(word: str, expected: list[str]) -> list[str]:
+    """Sort descriptions by similarity to a word; unchanged without a word or if there are too many to compare."""
+    if not word or len(expected) > MAX_COMPARED:
         return expected
     matcher = SequenceMatcher(b=word.casefold(), autojunk=False)
 
-    def unlike(shown: str) -> float:
+    def distance(shown: str) -> float:
         matcher.set_seq1(shown[1:-1].casefold())
         return -matcher.ratio()
 
-    return sorted(expected, key=unlike)
+    return sorted(expected, key=distance)
 
 
 def shortened(text: str) -> str:
-    """As much of a literal as is worth showing."""
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+    """Return a literal for a message, truncated if it is long."""
+    return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[: MAX_SHOWN_LENGTH - 1]}…"
 
 
 def describe(chars: Chars) -> str:
-    """A class of characters, for people: by those it has, or by those that it lacks."""
+    """Describe a character class for a message, by its characters or, if it is open-ended, by its complement."""
     open_ended = LAST_CHARACTER in chars
     ranges = chars.negated().ranges if open_ended else chars.ranges
-    parts = [plain(low) if low == high else f"{plain(low)}-{plain(high)}" for low, high in ranges[:6]]
+    parts = [printable(low) if low == high else f"{printable(low)}-{printable(high)}" for low, high in ranges[:6]]
     listed = f"[{''.join(parts)}{'...' if len(ranges) > 6 else ''}]"
     if open_ended:
         return f"anything but {listed}" if ranges else "anything"
     return f"one of {listed}"
 
 
-def plain(code: int) -> str:
-    """A character that can be seen."""
+def printable(code: int) -> str:
+    """Return a character, escaped if it is not printable."""
     return chr(code) if chr(code).isprintable() else repr(chr(code))[1:-1]

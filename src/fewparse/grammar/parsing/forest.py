@@ -1,4 +1,8 @@
-"""The packed forest of a parsed text: every derivation, in space that grows slowly with their number."""
+"""Shared packed parse forest (SPPF; Scott & Johnstone 2010) of a text: all its derivations in polynomial space.
+
+A symbol node has a packed node for each production that derives its span. A packed node consists of intermediate
+nodes, which are shared by derivations that agree on the first slots; each holds the splits of its last slot.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +13,11 @@ from fewparse.grammar.parsing.automaton import numbered
 from fewparse.grammar.parsing.chart import Chart, ChartParser, ParseFailure
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text
 
-MOST_STEPS = 1_000_000
+MAX_SIZE = 1_000_000
 
 
 class Slot(NamedTuple):
-    """A symbol that is not text, with the text before it; `at` is its index in the production."""
+    """A nonterminal or character class with the literal before it; `at` is its index in the production."""
 
     before: str
     symbol: Ref | Chars
@@ -21,7 +25,7 @@ class Slot(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A production as its slots and the text behind the last one."""
+    """A numbered production as a sequence of slots; `tail` is the literal after the last one."""
 
     name: str
     number: int
@@ -30,63 +34,63 @@ class Shape(NamedTuple):
     tail: str
 
 
-class Partial:
-    """The first slots of a shape, filled up to a place in one or more ways."""
+class IntermediateNode:
+    """The first slots of a production over one span; each split fills the last of them."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("splits",)
 
-    def __init__(self, steps: "list[Step]") -> None:
-        self.steps = steps
-
-
-class Step(NamedTuple):
-    """The last slot of a partial, filled by a node or a character, and the partial of the slots before it."""
-
-    before: Partial | None
-    filler: "Node | str"
+    def __init__(self, splits: "list[Split]") -> None:
+        self.splits = splits
 
 
-class Way(NamedTuple):
-    """One production of a node: the partials of its first slot, of its first two, and so on to the whole."""
+class Split(NamedTuple):
+    """The filler of the last slot, a node or a character, and the intermediate node of the slots before it."""
+
+    before: IntermediateNode | None
+    filler: "SymbolNode | str"
+
+
+class PackedNode(NamedTuple):
+    """One production over the span of a symbol node; layer `k` has the intermediate nodes of `k + 1` slots."""
 
     shape: Shape
-    layers: tuple[tuple[Partial, ...], ...]
+    layers: tuple[tuple[IntermediateNode, ...], ...]
 
     @property
-    def whole(self) -> Partial | None:
-        """The partial that fills all slots; None where there are none."""
+    def whole(self) -> IntermediateNode | None:
+        """The intermediate node of all slots; None if the production has no slots."""
         return self.layers[-1][0] if self.layers else None
 
 
-class Node:
-    """A name that derives a span of the text."""
+class SymbolNode:
+    """A nonterminal over a span of the text."""
 
-    __slots__ = ("begin", "end", "name", "ways")
+    __slots__ = ("begin", "end", "name", "packed")
 
     def __init__(self, name: str, begin: int, end: int) -> None:
         self.name, self.begin, self.end = name, begin, end
-        self.ways: list[Way] = []
+        self.packed: list[PackedNode] = []
 
-    def parts(self) -> Iterator["Node"]:
-        """The nodes that this one is directly made of."""
-        for way in self.ways:
-            for layer in way.layers:
-                for step in (step for partial in layer for step in partial.steps):
-                    if isinstance(step.filler, Node):
-                        yield step.filler
+    def children(self) -> Iterator["SymbolNode"]:
+        """Iterate over the symbol nodes directly below this one, possibly with repeats."""
+        for packed in self.packed:
+            for layer in packed.layers:
+                for split in (split for intermediate in layer for split in intermediate.splits):
+                    if isinstance(split.filler, SymbolNode):
+                        yield split.filler
 
 
 @dataclass(frozen=True)
 class Tree:
-    """One derivation: a production's slots are filled by trees and characters."""
+    """One derivation of a symbol node: a production whose slots are filled by trees and characters."""
 
-    node: Node
+    node: SymbolNode
     shape: Shape
     fillers: tuple["Tree | str", ...] = field(repr=False)
 
 
 class Shapes:
-    """The productions of a grammar in the form that the forest needs."""
+    """The productions of a grammar as shapes, by number and by nonterminal."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.all = [shape_of(name, number, p) for number, (name, p) in enumerate(numbered(grammar))]
@@ -96,7 +100,7 @@ class Shapes:
 
 
 def shape_of(name: str, number: int, production: Production) -> Shape:
-    """Text gathered between slots."""
+    """Split a production into slots and the literals between them."""
     slots, text = [], ""
     for at, symbol in enumerate(production):
         if isinstance(symbol, Text):
@@ -107,94 +111,103 @@ def shape_of(name: str, number: int, production: Production) -> Shape:
     return Shape(name, number, production, tuple(slots), text)
 
 
+Fillings = dict[int, list[tuple[int, SymbolNode | str]]]
+"""For each end of a slot, its fillers, each with the position where the slot and its literal begin."""
+
+
 class Forest:
-    """All derivations of a text. `nodes` holds parts before wholes, save where a node is part of itself."""
+    """All derivations of a text.
+
+    `nodes` holds the symbol nodes below the root, children before parents except within cycles. `cyclic` tells
+    whether a node can derive itself. `size` is the number of splits.
+    """
 
     def __init__(self, chart: Chart, shapes: Shapes, start: str) -> None:
         self._chart, self._shapes = chart, shapes
-        self._made: dict[tuple[str, int, int], Node] = {}
-        self.steps = 0
-        self.nodes: list[Node] = []
+        self._symbol_nodes: dict[tuple[str, int, int], SymbolNode] = {}
+        self.size = 0
+        self.nodes: list[SymbolNode] = []
         self.cyclic = False
-        self.root = self._grow(start)
+        self.root = self._build(start)
 
     @property
     def text(self) -> str:
-        """The text that is derived."""
+        """The parsed text."""
         return self._chart.text
 
-    def _grow(self, start: str) -> Node:
-        """Make all nodes below the root, depth first, without recursion."""
+    def _build(self, start: str) -> SymbolNode:
+        """Expand all nodes below the root, depth first, with an explicit stack."""
         root = self._node(start, 0, len(self.text))
-        self._fill(root)
-        open_nodes = {root}
-        stack = [(root, root.parts())]
+        self._expand(root)
+        ancestors = {root}
+        stack = [(root, root.children())]
         while stack:
-            node, parts = stack[-1]
-            for part in parts:
-                if part in open_nodes:
+            node, children = stack[-1]
+            for child in children:
+                if child in ancestors:
                     self.cyclic = True
-                elif not part.ways:
-                    self._fill(part)
-                    open_nodes.add(part)
-                    stack.append((part, part.parts()))
+                elif not child.packed:
+                    self._expand(child)
+                    ancestors.add(child)
+                    stack.append((child, child.children()))
                     break
             else:
                 stack.pop()
-                open_nodes.remove(node)
+                ancestors.remove(node)
                 self.nodes.append(node)
         return root
 
-    def _node(self, name: str, begin: int, end: int) -> Node:
+    def _node(self, name: str, begin: int, end: int) -> SymbolNode:
         key = name, begin, end
-        if key not in self._made:
-            self._made[key] = Node(name, begin, end)
-        return self._made[key]
+        if key not in self._symbol_nodes:
+            self._symbol_nodes[key] = SymbolNode(name, begin, end)
+        return self._symbol_nodes[key]
 
-    def _fill(self, node: Node) -> None:
+    def _expand(self, node: SymbolNode) -> None:
+        """Add the packed nodes of a symbol node; raise LimitExceeded if the forest grows too large."""
         if node.begin == node.end:
             shapes: Sequence[Shape] = self._shapes.by_name[node.name]
         else:
             numbers = self._chart.ends[node.end][node.name][node.begin]
             shapes = [self._shapes.all[number] for number in sorted(numbers)]
         for shape in shapes:
-            way = self._way(shape, node.begin, node.end)
-            if way is not None:
-                node.ways.append(way)
-                self.steps += sum(len(partial.steps) for layer in way.layers for partial in layer)
-        if self.steps > MOST_STEPS:
+            packed = self._pack(shape, node.begin, node.end)
+            if packed is not None:
+                node.packed.append(packed)
+                self.size += sum(len(intermediate.splits) for layer in packed.layers for intermediate in layer)
+        if self.size > MAX_SIZE:
             raise LimitExceeded(
-                f"the text is too ambiguous: its derivations have more than {MOST_STEPS} parts",
+                f"the text is too ambiguous: its derivations have more than {MAX_SIZE} parts",
                 "Shorten it, or make the grammar less ambiguous.",
             )
 
-    def _way(self, shape: Shape, begin: int, end: int) -> Way | None:
-        """Fill the slots from the last to the first, then drop what has no beginning."""
+    def _pack(self, shape: Shape, begin: int, end: int) -> PackedNode | None:
+        """Fill the slots of a production from the last to the first; None if it does not derive the span."""
         text = self.text
         inner = end - len(shape.tail)
         if inner < begin or not text.startswith(shape.tail, inner):
             return None
         if not shape.slots:
-            return Way(shape, ()) if inner == begin else None
-        layers: list[dict[int, list[tuple[int, Node | str]]]] = []
+            return PackedNode(shape, ()) if inner == begin else None
+        layers: list[Fillings] = []
         ends = [inner]
         for slot in reversed(shape.slots):
             first = slot is shape.slots[0]
-            layer: dict[int, list[tuple[int, Node | str]]] = {}
-            for place in ends:
+            layer: Fillings = {}
+            for position in ends:
                 fillings = []
-                for origin in self._origins(slot.symbol, begin, place):
+                for origin in self._origins(slot.symbol, begin, position):
                     before = origin - len(slot.before)
                     fits = before == begin if first else before >= begin
                     if fits and text.startswith(slot.before, before):
-                        fillings.append((before, self._filler(slot.symbol, origin, place)))
-                layer[place] = fillings
+                        fillings.append((before, self._filler(slot.symbol, origin, position)))
+                layer[position] = fillings
             layers.append(layer)
             ends = list(dict.fromkeys(before for fillings in layer.values() for before, _ in fillings))
-        return assemble(shape, layers[::-1], begin)
+        return link_layers(shape, layers[::-1], begin)
 
     def _origins(self, symbol: Ref | Chars, begin: int, end: int) -> Sequence[int]:
-        """Where something that ends at a place may have begun."""
+        """Return the positions from `begin` on where a symbol that ends at `end` can begin."""
         if isinstance(symbol, Chars):
             return [end - 1] if end > begin and self.text[end - 1] in symbol else []
         found = [origin for origin in self._chart.ends[end].get(symbol.name, ()) if origin >= begin]
@@ -202,117 +215,121 @@ class Forest:
             found.append(end)
         return found
 
-    def _filler(self, symbol: Ref | Chars, begin: int, end: int) -> Node | str:
+    def _filler(self, symbol: Ref | Chars, begin: int, end: int) -> SymbolNode | str:
         return self.text[begin] if isinstance(symbol, Chars) else self._node(symbol.name, begin, end)
 
     def count(self) -> int | None:
-        """How many derivations there are; None for infinitely many."""
+        """Return the number of derivations; None if there are infinitely many."""
         if self.cyclic:
             return None
-        counts: dict[Node, int] = {}
+        counts: dict[SymbolNode, int] = {}
         for node in self.nodes:
-            counts[node] = sum(count_way(way, counts) for way in node.ways)
+            counts[node] = sum(count_derivations(packed, counts) for packed in node.packed)
         return counts[self.root]
 
     def trees(self) -> Iterator[Tree]:
-        """The derivations, one at a time; none in which a node is part of itself."""
+        """Iterate over the derivations in which no node derives itself."""
         return derivations(self.root, self.cyclic)
 
 
 class ForestParser:
-    """From a text to its forest, with one grammar."""
+    """A parser for one grammar that returns forests."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._parser = ChartParser(grammar)
         self.shapes = Shapes(self._parser.grammar)
 
     def parse(self, text: str) -> Forest | ParseFailure:
-        """All derivations of a text, or why it has none."""
+        """Return all derivations of a text, or where and why parsing failed."""
         chart = self._parser.parse(text)
         if isinstance(chart, ParseFailure):
             return chart
         return Forest(chart, self.shapes, self._parser.grammar.start)
 
 
-def assemble(shape: Shape, layers: Sequence[dict[int, list[tuple[int, Node | str]]]], begin: int) -> Way | None:
-    """Partials out of fillings, first slots first; what leads back to no beginning is left out."""
-    kept: list[tuple[Partial, ...]] = []
-    reached: Mapping[int, Partial | None] = {begin: None}
+def link_layers(shape: Shape, layers: Sequence[Fillings], begin: int) -> PackedNode | None:
+    """Build intermediate nodes from fillings, first slot first; drop those that do not reach back to `begin`."""
+    linked: list[tuple[IntermediateNode, ...]] = []
+    reached: Mapping[int, IntermediateNode | None] = {begin: None}
     for layer in layers:
-        made: dict[int, Partial] = {}
-        for place, fillings in layer.items():
-            steps = [Step(reached[before], filler) for before, filler in fillings if before in reached]
-            if steps:
-                made[place] = Partial(steps)
-        if not made:
+        by_end: dict[int, IntermediateNode] = {}
+        for position, fillings in layer.items():
+            splits = [Split(reached[before], filler) for before, filler in fillings if before in reached]
+            if splits:
+                by_end[position] = IntermediateNode(splits)
+        if not by_end:
             return None
-        kept.append(tuple(made.values()))
-        reached = made
-    return Way(shape, tuple(kept))
+        linked.append(tuple(by_end.values()))
+        reached = by_end
+    return PackedNode(shape, tuple(linked))
 
 
-def count_way(way: Way, counts: dict[Node, int]) -> int:
-    """How many derivations a production gives, from the counts of its parts."""
-    inner: dict[Partial | None, int] = {None: 1}
-    for layer in way.layers:
-        for partial in layer:
-            inner[partial] = sum(
-                inner[step.before] * (counts[step.filler] if isinstance(step.filler, Node) else 1)
-                for step in partial.steps
+def count_derivations(packed: PackedNode, counts: dict[SymbolNode, int]) -> int:
+    """Return the number of derivations of a packed node, given the counts of its children."""
+    inner: dict[IntermediateNode | None, int] = {None: 1}
+    for layer in packed.layers:
+        for intermediate in layer:
+            inner[intermediate] = sum(
+                inner[split.before] * (counts[split.filler] if isinstance(split.filler, SymbolNode) else 1)
+                for split in intermediate.splits
             )
-    return inner[way.whole]
+    return inner[packed.whole]
 
 
-class Pending(NamedTuple):
-    """A linked list of what is still to be derived, leftmost first; `inside`: the nodes around of its span."""
+class Agenda(NamedTuple):
+    """A linked list of what is still to be expanded, leftmost first.
 
-    what: Node | Partial | str
-    inside: tuple[Node, ...]
-    rest: "Pending | None"
+    `ancestors` are the symbol nodes above `first` that have the same span.
+    """
 
-
-class Chosen(NamedTuple):
-    """A linked list of what has been derived, last first."""
-
-    what: tuple[Node, Shape] | str
-    before: "Chosen | None"
+    first: SymbolNode | IntermediateNode | str
+    ancestors: tuple[SymbolNode, ...]
+    rest: "Agenda | None"
 
 
-def derivations(root: Node, cyclic: bool) -> Iterator[Tree]:
-    """All trees below a node, by backtracking over linked lists that the branches share."""
-    branches: list[tuple[Pending | None, Chosen | None]] = [(Pending(root, (), None), None)]
-    while branches:
-        pending, chosen = branches.pop()
-        if pending is None:
-            yield grown(chosen)
+class Expanded(NamedTuple):
+    """A linked list of the nodes and characters of a derivation in preorder, the last one first."""
+
+    last: tuple[SymbolNode, Shape] | str
+    before: "Expanded | None"
+
+
+def derivations(root: SymbolNode, cyclic: bool) -> Iterator[Tree]:
+    """Iterate over all trees of a node, by backtracking over linked lists that the alternatives share."""
+    alternatives: list[tuple[Agenda | None, Expanded | None]] = [(Agenda(root, (), None), None)]
+    while alternatives:
+        agenda, expanded = alternatives.pop()
+        if agenda is None:
+            yield tree_of(expanded)
             continue
-        what, inside, rest = pending
-        if isinstance(what, str):
-            branches.append((rest, Chosen(what, chosen)))
-        elif isinstance(what, Partial):
-            for step in reversed(what.steps):
-                after = Pending(step.filler, inside, rest)
-                branches.append((after if step.before is None else Pending(step.before, inside, after), chosen))
+        first, ancestors, rest = agenda
+        if isinstance(first, str):
+            alternatives.append((rest, Expanded(first, expanded)))
+        elif isinstance(first, IntermediateNode):
+            for split in reversed(first.splits):
+                after = Agenda(split.filler, ancestors, rest)
+                todo = after if split.before is None else Agenda(split.before, ancestors, after)
+                alternatives.append((todo, expanded))
         else:
-            around = tuple(n for n in inside if (n.begin, n.end) == (what.begin, what.end))
-            if what not in around:
-                within = (*around, what) if cyclic else ()
-                for way in reversed(what.ways):
-                    after_node = rest if way.whole is None else Pending(way.whole, within, rest)
-                    branches.append((after_node, Chosen((what, way.shape), chosen)))
+            same_span = tuple(n for n in ancestors if (n.begin, n.end) == (first.begin, first.end))
+            if first not in same_span:
+                inside = (*same_span, first) if cyclic else ()
+                for packed in reversed(first.packed):
+                    below = rest if packed.whole is None else Agenda(packed.whole, inside, rest)
+                    alternatives.append((below, Expanded((first, packed.shape), expanded)))
 
 
-def grown(chosen: Chosen | None) -> Tree:
-    """The tree of a derivation that is written down from left to right, top first."""
+def tree_of(expanded: Expanded | None) -> Tree:
+    """Build the tree of a derivation in preorder."""
     done: list[Tree | str] = []
-    while chosen is not None:
-        if isinstance(chosen.what, str):
-            done.append(chosen.what)
+    while expanded is not None:
+        if isinstance(expanded.last, str):
+            done.append(expanded.last)
         else:
-            node, shape = chosen.what
+            node, shape = expanded.last
             fillers = [done.pop() for _ in shape.slots]
             done.append(Tree(node, shape, tuple(fillers)))
-        chosen = chosen.before
+        expanded = expanded.before
     tree = done.pop()
     assert isinstance(tree, Tree)
     return tree

@@ -1,4 +1,4 @@
-"""A CSV text whose cells know where they stand, so that mistakes can be shown."""
+"""CSV tables whose cells have positions, so that mistakes can be shown with line and caret."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ END_OF_CELL = re.compile(r",|\r\n|\n|\r|\Z")
 
 
 class Cell(NamedTuple):
-    """What a cell says, and where it begins in the table's text."""
+    """The content of a cell, and its offset in the table's text."""
 
     text: str
     at: int
@@ -23,23 +23,23 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A CSV text. In templates a backslash makes the next character an ordinary one, and blanks count."""
+    """A CSV text. With `templates`, a backslash escapes the next character, and cells keep their outer spaces."""
 
     path: str
     text: str
     templates: bool = False
 
     def rows(self) -> Iterator[list[Cell]]:
-        """The rows that are not blank, without the empty cells at their ends."""
+        """Iterate over the non-empty rows, without trailing empty cells; raise GrammarError for wrong quotes."""
         at = 1 if self.text.startswith("\ufeff") else 0
         row: list[Cell] = []
         while at < len(self.text):
             cell = (CELL_WITH_ESCAPES if self.templates else CELL).match(self.text, at)
-            assert cell is not None, "an empty cell fits everywhere"
+            assert cell is not None, "the pattern also matches an empty cell"
             row.append(Cell(self._decoded(cell), at))
             end = END_OF_CELL.match(self.text, cell.end())
             if end is None:
-                self._refuse_quoting(cell.end(), closed=cell.end() > at)
+                self._fail_quoting(cell.end(), closed=cell.end() > at)
             at = end.end()
             if end.group() != "," or at == len(self.text):
                 while row and not row[-1].text:
@@ -54,16 +54,16 @@ class Table:
             return (bare if quoted is None else quoted.replace('""', '"')).strip()
         return ESCAPE.sub(r"\1", bare) if quoted is None else ESCAPE_OR_QUOTE.sub(lambda m: m[1] or '"', quoted)
 
-    def _refuse_quoting(self, at: int, closed: bool) -> NoReturn:
+    def _fail_quoting(self, at: int, closed: bool) -> NoReturn:
         if self.text[at] == "\\":
-            self.fail("a backslash needs a character behind it", at)
+            self.fail("a backslash needs a character after it", at)
         problem = "text follows the end of a quoted cell" if closed else "this quote is never closed"
         self.fail(problem, at, 'Inside a quoted cell, a quote is doubled: "".')
 
-    def place(self, at: int) -> tuple[int, int]:
-        """The line and column of an offset."""
+    def location(self, at: int) -> tuple[int, int]:
+        """Return the line and column of an offset."""
         return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
 
     def fail(self, message: str, at: int, hint: str | None = None) -> NoReturn:
-        """Refuse the table because of what stands there."""
-        raise GrammarError(message, self.path, *self.place(at), self.text, hint)
+        """Raise GrammarError for a mistake at an offset."""
+        raise GrammarError(message, self.path, *self.location(at), self.text, hint)

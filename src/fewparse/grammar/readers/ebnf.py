@@ -1,8 +1,8 @@
-"""Read a grammar written in the EBNF of Lark: the part of it that means a plain context-free grammar.
+"""Read grammars in the EBNF of Lark, as far as it describes a plain context-free grammar.
 
-Understood: rules and terminals, alternatives, groups, `[optional]`, `? * +`, `~ n..m`, "strings" (with the i
-flag), "a".."z" ranges, /regular expressions/, // comments. Refused with a hint: %ignore, %import, templates.
-There is no lexer: a terminal is a rule like any other, and blanks are written out.
+Supported: rules and terminals, alternatives, groups, `[optional]`, `? * +`, `~ n..m`, "strings" (with the i
+flag), "a".."z" ranges, /regular expressions/, // comments. Rejected with a hint: %ignore, %import, templates.
+There is no lexer: a terminal is a rule like any other, and spaces are written explicitly.
 """
 
 import ast
@@ -37,13 +37,13 @@ ESCAPE = re.compile(
 )
 STRING = re.compile(rf'"(?:[^"\\]|{ESCAPE.pattern})*', re.VERBOSE)
 HINTS = {
-    "%ignore": 'Nothing is ignored here: write the blanks where they belong, for example " ".',
+    "%ignore": 'Nothing is ignored: write spaces where they occur, for example " ".',
     "%import": "Write the imported terminal out, for example INT: /[0-9]+/.",
 }
 
 
 class Lexeme(NamedTuple):
-    """A piece of the grammar's source."""
+    """A token of the grammar's source; `at` is its offset."""
 
     kind: str
     text: str
@@ -51,7 +51,11 @@ class Lexeme(NamedTuple):
 
 
 def read_grammar(source: str, path: Path | str = "<grammar>", start: str = "start") -> Grammar:
-    """The grammar of a source text; mistakes are `GrammarError`s with line and caret."""
+    """Return the grammar of a source text.
+
+    Raises GrammarError with line and caret for a mistake, LimitExceeded for a grammar that is too large or nested
+    too deeply.
+    """
     try:
         return Reader(source, path).read(start)
     except RecursionError:
@@ -59,35 +63,37 @@ def read_grammar(source: str, path: Path | str = "<grammar>", start: str = "star
 
 
 class Reader:
-    """A recursive-descent reader of one source text."""
+    """A recursive-descent parser of one source text."""
 
     def __init__(self, source: str, path: Path | str) -> None:
         self._source = source
         self._path = path
         self._lexemes = self._tokenize()
         self._index = 0
-        self._mentions: list[Lexeme] = []
+        self._references: list[Lexeme] = []
 
     def read(self, start: str) -> Grammar:
-        """All definitions, checked for undefined names, as plain rules."""
+        """Return the grammar of all definitions; raise GrammarError for undefined names."""
         definitions: dict[str, Expression] = {}
         while self._kind() != "end":
-            lexeme = self._take()
+            lexeme = self._next()
             if lexeme.kind == "directive":
                 directive = lexeme.text.split()[0]
-                self._fail(f"{directive} is not understood", lexeme.at, HINTS.get(directive))
+                self._fail(f"{directive} is not supported", lexeme.at, HINTS.get(directive))
             if lexeme.kind != "define":
                 self._fail("expected a rule, `name: ...`", lexeme.at)
             name = re.split(r"[.:\s]", lexeme.text.lstrip("?!"))[0]
             if name in definitions:
                 self._fail(f"`{name}` is defined twice", lexeme.at, "Join the definitions with |.")
             definitions[name] = self._choice()
-        for mention in self._mentions:
-            if mention.text not in definitions:
-                hint = UnknownName("rule", mention.text, definitions).hint
-                self._fail(f"`{mention.text}` is not defined", mention.at, hint)
+        for reference in self._references:
+            if reference.text not in definitions:
+                hint = UnknownName("rule", reference.text, definitions).hint
+                self._fail(f"`{reference.text}` is not defined", reference.at, hint)
         if start not in definitions:
-            raise GrammarError(f"no rule is called `{start}`", self._path, hint="Every grammar begins there.")
+            raise GrammarError(
+                f"no rule is called `{start}`", self._path, hint="It is the start symbol of the grammar."
+            )
         return lower(definitions, start)
 
     def _tokenize(self) -> list[Lexeme]:
@@ -96,8 +102,8 @@ class Reader:
             match = TOKEN.match(self._source, at)
             if match is None:
                 opened = self._source[at]
-                what = {'"': "this string is never closed", "/": "this regular expression is never closed"}
-                self._fail(what.get(opened, f"{opened!r} is not understood here"), at)
+                messages = {'"': "this string is never closed", "/": "this regular expression is never closed"}
+                self._fail(messages.get(opened, f"{opened!r} is not allowed here"), at)
             if match.lastgroup != "space":
                 lexemes.append(Lexeme(str(match.lastgroup), match.group(), at))
             at = match.end()
@@ -109,14 +115,14 @@ class Reader:
     def _text(self) -> str:
         return self._lexemes[self._index].text
 
-    def _take(self) -> Lexeme:
+    def _next(self) -> Lexeme:
         self._index += 1
         return self._lexemes[self._index - 1]
 
     def _choice(self) -> Expression:
         options = [self._sequence()]
         while self._text() == "|":
-            self._take()
+            self._next()
             options.append(self._sequence())
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
@@ -125,15 +131,15 @@ class Reader:
         while self._kind() in ("string", "regex", "name") or (self._kind() == "operator" and self._text() in "(["):
             parts.append(self._quantified())
         if self._kind() == "alias":
-            self._take()
+            self._next()
         if self._kind() not in ("end", "define", "directive") and self._text() not in ("|", ")", "]"):
-            self._fail(f"{self._text()!r} cannot stand here", self._lexemes[self._index].at)
+            self._fail(f"{self._text()!r} is not allowed here", self._lexemes[self._index].at)
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
     def _quantified(self) -> Expression:
         atom = self._atom()
         while self._kind() == "operator" and self._text() in "?*+~":
-            sign = self._take()
+            sign = self._next()
             if sign.text == "~":
                 atom = Repeat(atom, *self._counts(sign))
             else:
@@ -143,37 +149,37 @@ class Reader:
     def _counts(self, sign: Lexeme) -> tuple[int, int]:
         if self._kind() != "number":
             self._fail("~ is followed by a count, as in ~ 3 or ~ 2..5", sign.at)
-        low = high = int(self._take().text)
+        low = high = int(self._next().text)
         if self._kind() == "range":
-            self._take()
+            self._next()
             if self._kind() != "number":
-                self._fail("a range of counts ends in a number", sign.at)
-            high = int(self._take().text)
+                self._fail("a range of counts ends with a number", sign.at)
+            high = int(self._next().text)
         if high < low:
             self._fail("this range of counts runs backwards", sign.at)
         return low, high
 
     def _atom(self) -> Expression:
-        lexeme = self._take()
+        lexeme = self._next()
         if lexeme.kind == "string":
             return self._string(lexeme)
         if lexeme.kind == "regex":
             return self._regex(lexeme)
         if lexeme.kind == "name":
-            self._mentions.append(lexeme)
+            self._references.append(lexeme)
             return Ref(lexeme.text)
         inner = self._choice()
         closing = {"(": ")", "[": "]"}[lexeme.text]
         if self._text() != closing:
             self._fail(f"this {lexeme.text} is never closed", lexeme.at)
-        self._take()
+        self._next()
         return Repeat(inner, 0, 1) if lexeme.text == "[" else inner
 
     def _string(self, lexeme: Lexeme) -> Expression:
         text = self._unquote(lexeme)
         if self._kind() == "range":
-            self._take()
-            other = self._take()
+            self._next()
+            other = self._next()
             high = self._unquote(other) if other.kind == "string" else ""
             if len(text) != 1 or len(high) != 1 or high < text:
                 self._fail('a range is written "a".."z"', lexeme.at)
@@ -185,16 +191,16 @@ class Reader:
 
     def _unquote(self, lexeme: Lexeme) -> str:
         quoted = lexeme.text.removesuffix("i")
-        understood = STRING.match(quoted)
-        if understood and understood.end() < len(quoted) - 1:
-            hint = r"Understood are \\ \" \n \r \t \f \x41 \u0041 \U00000041."
-            self._fail("this escape is not understood", lexeme.at + understood.end(), hint)
+        valid = STRING.match(quoted)
+        if valid and valid.end() < len(quoted) - 1:
+            hint = r"Supported escapes: \\ \" \n \r \t \f \x41 \u0041 \U00000041."
+            self._fail("this escape is not supported", lexeme.at + valid.end(), hint)
         return ESCAPE.sub(lambda escape: str(ast.literal_eval(f'"{escape.group()}"')), quoted[1:-1])
 
     def _regex(self, lexeme: Lexeme) -> Expression:
         pattern, _, flags = lexeme.text[1:].rpartition("/")
         if set(flags) - {"i"}:
-            self._fail(f"the flags {flags!r} are not understood; only i is", lexeme.at)
+            self._fail(f"the flags {flags!r} are not supported; only i is", lexeme.at)
 
         def fail(message: str, offset: int) -> NoReturn:
             self._fail(message, lexeme.at + 1 + offset)

@@ -1,4 +1,4 @@
-"""Right-hand sides as people write them (groups, options, repetition), and lowering them to plain rules."""
+"""Right-hand sides with groups, options and repetition (EBNF expressions), and their lowering to plain rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ MAX_RULES = 60_000
 
 @dataclass(frozen=True)
 class Sequence:
-    """One thing after the other; nothing at all when empty."""
+    """A concatenation; the empty string if there are no parts."""
 
     parts: tuple["Expression", ...]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several."""
+    """A choice between alternatives."""
 
     options: tuple["Expression", ...]
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """Between `low` and `high` times; without bound where `high` is None."""
+    """A repetition of `low` to `high` times; unbounded if `high` is None."""
 
     part: "Expression"
     low: int
@@ -36,7 +36,10 @@ Expression = Symbol | Sequence | Choice | Repeat
 
 
 def lower(definitions: Mapping[str, Expression], start: str) -> Grammar:
-    """Plain rules: repetition becomes left recursion, which every parser takes cheaply."""
+    """Return the grammar of these definitions; repetition becomes left recursion, which parsers handle best.
+
+    Raises LimitExceeded if bounded repetition makes it too large.
+    """
     lowering = Lowering(definitions)
     for name, expression in definitions.items():
         lowering.rules[name] = lowering.productions(name, expression)
@@ -44,15 +47,15 @@ def lower(definitions: Mapping[str, Expression], start: str) -> Grammar:
 
 
 class Lowering:
-    """The rules made so far, with fresh names for what has none."""
+    """The rules of some definitions, with fresh nonterminals for nested expressions."""
 
     def __init__(self, definitions: Mapping[str, Expression]) -> None:
-        self._taken: dict[str, object] = dict(definitions)
+        self._used: dict[str, object] = dict(definitions)
         self._shared: dict[Expression, Ref] = {}
         self.rules: dict[str, tuple[Production, ...]] = {}
 
     def productions(self, name: str, expression: Expression) -> tuple[Production, ...]:
-        """The alternatives of an expression."""
+        """Return the alternatives of an expression."""
         options = expression.options if isinstance(expression, Choice) else (expression,)
         return tuple(self._production(name, option) for option in options)
 
@@ -77,9 +80,9 @@ class Lowering:
             raise too_large(name)
         part = self._symbol(name, repeat.part)
         if repeat.high is None:
-            fewest = (part,) * repeat.low
+            required = (part,) * repeat.low
             fresh = self._fresh(name)
-            return self._add(name, (fewest, (Ref(fresh), part)), fresh)
+            return self._add(name, (required, (Ref(fresh), part)), fresh)
         chain: Production = ()
         for _ in range(repeat.high - repeat.low):
             chain = (self._add(name, ((), (part, *chain))),)
@@ -93,13 +96,13 @@ class Lowering:
         return Ref(fresh)
 
     def _fresh(self, name: str) -> str:
-        fresh = fresh_name(f"{name.split('__')[0]}__{len(self.rules) + 1}", self._taken)
-        self._taken[fresh] = None
+        fresh = fresh_name(f"{name.split('__')[0]}__{len(self.rules) + 1}", self._used)
+        self._used[fresh] = None
         return fresh
 
 
 def too_large(name: str) -> LimitExceeded:
-    """The failure of a grammar that repetition makes too large."""
+    """Return the error for a grammar that bounded repetition makes too large."""
     return LimitExceeded(
         f"the grammar grows beyond {MAX_RULES} rules (at `{name}`)", "Shorten its bounded repetitions."
     )

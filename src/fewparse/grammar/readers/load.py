@@ -1,4 +1,4 @@
-"""Open a grammar: a file or a folder, in a dialect that is stated and never guessed."""
+"""Load a grammar from a file or a folder; the dialect follows from the suffix or is given, never guessed."""
 
 from pathlib import Path
 from typing import Literal, get_args
@@ -7,7 +7,7 @@ from fewparse.errors import GrammarError, UnknownName, UsageError
 from fewparse.files import read_text
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.readers.scfg import read_scfg
-from fewparse.grammar.readers.type_tables import induce_from_tables
+from fewparse.grammar.readers.type_tables import rules_from_tables
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
 
@@ -18,19 +18,24 @@ TEMPLATE_TABLE = "templates.csv"
 TABLES = (*TYPE_TABLES, TEMPLATE_TABLE)
 
 
-def open_grammar(path: Path, dialect: Dialect | None = None, start: str = "start") -> Grammar | SynchronousGrammar:
-    """A synchronous grammar (`scfg`) or one of programs alone (`lark`).
+def load_grammar(path: Path, dialect: Dialect | None = None, start: str = "start") -> Grammar | SynchronousGrammar:
+    """Return a synchronous grammar (dialect `scfg`) or a grammar of programs only (`lark`).
 
-    A folder is `scfg`: all `.scfg` files in it and below, and the rules induced from its type tables. The
-    dialect of a file is its suffix, unless it is given.
+    A folder is `scfg`: all `.scfg` files in it and its subfolders, and the rules of its type tables. The dialect
+    of a file is its suffix unless it is given. Raises GrammarError for a grammar that is missing, incomplete or
+    wrong, and UsageError for a path or dialect that is not one of a grammar.
     """
     if path.is_dir():
         if dialect == "lark":
-            raise UsageError(f"{path} is a folder; a grammar in the dialect lark is one file")
+            raise UsageError(f"{path} is a folder, but a grammar in the dialect lark is a single file")
         sources = folder_sources(path)
         if not any(source.endswith(".scfg") for source, _ in sources):
-            hint = f"Put the .scfg files that belong to the tables beside them; one has a rule called `{start}`."
-            raise GrammarError("there are type tables and no .scfg file: no rule begins a text", path, hint=hint)
+            hint = (
+                f"Put the .scfg files that belong to the tables into the folder; one has a rule called `{start}`."
+            )
+            raise GrammarError(
+                "there are type tables but no .scfg file, so there is no start rule", path, hint=hint
+            )
         return read_scfg(sources, start)
     chosen = dialect or path.suffix.removeprefix(".")
     if chosen not in DIALECTS and not path.exists():
@@ -43,29 +48,31 @@ def open_grammar(path: Path, dialect: Dialect | None = None, start: str = "start
         raise UnknownName("dialect", dialect, DIALECTS)
     if path.name in TABLES:
         raise UsageError(
-            f"{path} is one table of a grammar", f"Give the folder that holds all of it: {path.parent}"
+            f"{path} is only one table of a grammar", f"Give the folder that contains all of them: {path.parent}"
         )
-    hint = "Call it .scfg or .lark; `fewparse grammar` also takes --dialect, and a domain.toml `dialect`."
-    raise UsageError(f"the suffix of {path.name} says no dialect", hint)
+    hint = "Rename it to .scfg or .lark, or set --dialect (`fewparse grammar`) or `dialect` (domain.toml)."
+    raise UsageError(f"the suffix of {path.name} is not a grammar dialect", hint)
 
 
 def folder_sources(folder: Path) -> list[tuple[str, str]]:
-    """The rule files of a folder in the order of their paths, and what its type tables induce."""
+    """Return (path, text) of the rule files of a folder, sorted by path, and of the rules of its type tables."""
     sources = [read_source(path) for path in sorted(folder.rglob("*.scfg"))]
     tables = [table for name in TYPE_TABLES for table in sorted(folder.rglob(name))]
     if not sources and not tables:
-        hint = "A grammar is one .scfg or .lark file, or a folder of .scfg files with or without type tables."
+        hint = "A grammar is one .scfg or .lark file, or a folder of .scfg files, optionally with type tables."
         raise GrammarError("the folder has no .scfg file and no types.csv", folder, hint=hint)
     if not tables:
         return sources
     templates = next(iter(sorted(folder.rglob(TEMPLATE_TABLE))), None)
     if templates is None:
-        hint = "Put it beside them; an empty file has every function said by its name."
-        raise GrammarError(f"there are type tables and no {TEMPLATE_TABLE} with their English", folder, hint=hint)
-    induced = induce_from_tables(list(map(read_source, tables)), read_source(templates))
-    return [*sources, (f"{folder} (type tables)", "\n".join(induced.rules))]
+        hint = "Put it into the folder; with an empty file, every function is worded by its name."
+        raise GrammarError(
+            f"there are type tables but no {TEMPLATE_TABLE} with their English templates", folder, hint=hint
+        )
+    table_rules = rules_from_tables(list(map(read_source, tables)), read_source(templates))
+    return [*sources, (f"{folder} (type tables)", "\n".join(table_rules.rules))]
 
 
 def read_source(path: Path) -> tuple[str, str]:
-    """A file of a grammar with its path."""
+    """Return (path, text) of a file."""
     return str(path), read_text(path, GrammarError)

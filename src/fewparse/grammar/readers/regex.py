@@ -1,9 +1,21 @@
-"""Regular expressions of a grammar's terminals: the subset that is plain regular language, read exactly."""
+"""Regular expressions in grammars: as expressions (EBNF) and as character classes (`.scfg`).
+
+RegexReader reads the part of Python's `re` syntax that has an exact counterpart in a grammar: no anchors,
+lookaround or backreferences. `character_class` takes any pattern of the `regex` module and tests it on each
+character.
+"""
 
 import re
+import warnings
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import chain
+from math import prod
 from typing import NoReturn
 
+import regex
+
+from fewparse.errors import LimitExceeded
 from fewparse.grammar.readers.expressions import Choice, Expression, Repeat, Sequence
 from fewparse.grammar.rules import LAST_CODE_POINT, SURROGATES, Chars, Text
 
@@ -17,10 +29,18 @@ HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 MAX_COUNT = 10_000
 LAST_CASED = 0x1E943
+PLAIN_CHARACTER = re.compile(r"[^\\.^$*+?{}\[\]|()]", re.DOTALL)
+PLAIN_CLASS = re.compile(r"\[\^?+(?:([^\\\[\]])(?!\1))++\]", re.DOTALL)
+COUNTS = re.compile(r"\{[\d\s,]*\}", re.ASCII)
+SUBPATTERN_CALL = re.compile(r"\(\?(?:R|&|P>|[+-]?\d)")
+MAX_COUNT_PRODUCT = 1_000
+MAX_PATTERN_LENGTH = 2_000
+TIMED_CHARACTERS = 128
+TIMEOUT_SECONDS = 1.0
 
 
 class RegexReader:
-    """Reads one pattern. `fail(message, offset)` reports a mistake at its place and does not return."""
+    """Reads one pattern. `fail(message, offset)` reports a mistake at an offset into the pattern and raises."""
 
     def __init__(self, pattern: str, ignore_case: bool, fail: Callable[[str, int], NoReturn]) -> None:
         self._pattern = pattern
@@ -29,7 +49,7 @@ class RegexReader:
         self._at = 0
 
     def read(self) -> Expression:
-        """The whole pattern as an expression."""
+        """Return the whole pattern as an expression."""
         expression = self._choice()
         if self._at < len(self._pattern):
             self._fail("unbalanced )", self._at)
@@ -38,10 +58,10 @@ class RegexReader:
     def _peek(self) -> str:
         return self._pattern[self._at : self._at + 1]
 
-    def _next(self, wanted: str) -> str:
+    def _next(self, expected: str) -> str:
         char = self._peek()
         if not char:
-            self._fail(f"the regular expression ends where {wanted} is expected", self._at)
+            self._fail(f"the regular expression ends where {expected} is expected", self._at)
         self._at += 1
         return char
 
@@ -77,7 +97,7 @@ class RegexReader:
         self._at = close + 1
         least, most = int(low), int(high) if high else (None if comma else int(low))
         if max(least, most or 0) > MAX_COUNT or (most is not None and most < least):
-            self._fail(f"a count is at most {MAX_COUNT}, and not less than its beginning", start)
+            self._fail(f"a count is at most {MAX_COUNT}, and its end is not less than its beginning", start)
         return least, most
 
     def _atom(self) -> Expression:
@@ -93,7 +113,7 @@ class RegexReader:
             escaped = self._escape()
             return escaped if isinstance(escaped, Chars) else self._literal(escaped)
         if char in "^$":
-            self._fail("anchors have no meaning in a grammar: a terminal always matches whole", start)
+            self._fail("anchors have no meaning in a grammar: a terminal always matches completely", start)
         if char in "*+?{":
             self._fail(f"nothing to repeat before {char}", start)
         return self._literal(char)
@@ -105,7 +125,7 @@ class RegexReader:
     def _group(self, start: int) -> Expression:
         if self._peek() == "?":
             if self._pattern[self._at : self._at + 2] != "?:":
-                self._fail("only (...) and (?:...) groups are understood", start)
+                self._fail("only (...) and (?:...) groups are supported", start)
             self._at += 2
         inner = self._choice()
         if self._peek() != ")":
@@ -128,7 +148,7 @@ class RegexReader:
         if char in ESCAPES:
             return ESCAPES[char]
         if char.isalnum():
-            self._fail(f"\\{char} is not understood here", start)
+            self._fail(f"\\{char} is not supported here", start)
         return char
 
     def _set(self, start: int) -> Chars:
@@ -164,10 +184,62 @@ class RegexReader:
 
 
 def letters(low: str, high: str) -> list[str]:
-    """The letters of a range that have a case."""
+    """Return the letters of a range that have an upper and a lower case."""
     return [c for c in map(chr, range(ord(low), min(ord(high), LAST_CASED) + 1)) if c.swapcase() != c]
 
 
 def either_case(*chars: str) -> set[str]:
-    """These characters in lower and in upper case, where that is one character."""
+    """Return these characters in lower and upper case, as far as that is one character."""
     return {case for c in chars for case in (c, c.lower(), c.upper()) if len(case) == 1}
+
+
+def character_class(pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars:
+    """Return the characters at whose beginning a pattern of the `regex` module matches.
+
+    So `a?` is any character, since it also matches the empty string, and `ab` is none. `fail(message, offset)`
+    reports a mistake and raises. Raises LimitExceeded if the pattern is too long or too slow.
+    """
+    if PLAIN_CHARACTER.fullmatch(pattern):
+        return Chars.of([(ord(pattern), ord(pattern))]).without_surrogates()
+    if PLAIN_CLASS.fullmatch(pattern):
+        read = RegexReader(pattern, False, fail).read()
+        assert isinstance(read, Chars)
+        return read.without_surrogates()
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        message = f"a regular expression for one character has {len(pattern):,} characters"
+        raise LimitExceeded(
+            message, f"At most {MAX_PATTERN_LENGTH:,} are allowed, unless it is a plain class like [a-z]."
+        )
+    check_cost(pattern, fail)
+    try:
+        return matching_characters(pattern)
+    except regex.error as error:
+        fail(f"the regular expression is wrong: {error.msg}", error.pos or 0)
+    except (RecursionError, MemoryError, OverflowError, ValueError):
+        fail("the regular expression is too complex", 0)
+    except TimeoutError:
+        raise LimitExceeded(
+            "a regular expression takes too long to match one character", f"Simplify /{pattern[:60]}/."
+        ) from None
+
+
+def check_cost(pattern: str, fail: Callable[[str, int], NoReturn]) -> None:
+    """Reject large counts and recursion: they can exhaust memory before the timeout takes effect."""
+    counts = [int(count) for braces in COUNTS.findall(pattern) for count in re.findall(r"\d+", braces)]
+    if prod(max(count, 1) for count in counts) > MAX_COUNT_PRODUCT:
+        fail("the counts of the regular expression are too large", pattern.index("{"))
+    if call := SUBPATTERN_CALL.search(pattern):
+        fail("a regular expression that calls its own parts is not supported", call.start())
+
+
+@lru_cache(maxsize=1_000)
+def matching_characters(pattern: str) -> Chars:
+    """Match the pattern against every character; the first few have a timeout, which would slow down all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        match = regex.compile(pattern, cache_pattern=False).match
+    for code in range(TIMED_CHARACTERS):
+        match(chr(code), timeout=TIMEOUT_SECONDS)
+    first_surrogate, last_surrogate = SURROGATES.ranges[0]
+    codes = chain(range(first_surrogate), range(last_surrogate + 1, LAST_CODE_POINT + 1))
+    return Chars.of((code, code) for code in codes if match(chr(code)))

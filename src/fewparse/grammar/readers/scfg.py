@@ -1,12 +1,12 @@
-"""Read a synchronous grammar written as `.scfg` rules.
+"""Read synchronous grammars in the `.scfg` format.
 
-    greet -> "hello " who | "hi " who , "(greet " who ")"    ways to say it, and what it means
+    greet -> "hello " who | "hi " who , "(greet " who ")"    alternative utterances, and their program
     digits -> /[0-9]/ digits                                 the same on both sides
-    please 1> " please" | #e                                 said, but without meaning
+    please 1> " please" | #e                                 utterance side only, no program
     twice(x) 2> "(" x " " x ")"                              a macro for program sides
 
-`name?` and `"text"?` may be absent. Names on the two sides belong together by their order: the second `who` of an
-utterance is the second `who` of its program. A regular expression stands for one character.
+`name?` and `"text"?` are optional. Nonterminals of the two sides are linked in order: the second `who` of an
+utterance is the second `who` of its program. A regular expression matches one character.
 """
 
 import difflib
@@ -18,67 +18,81 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from fewparse.errors import GrammarError, LimitExceeded
-from fewparse.grammar.readers.scfg_lines import NOTHING, Call, Item, LineReader, Macro, Maybe, Regex, Rule, shown
+from fewparse.grammar.readers.scfg_lines import (
+    EMPTY,
+    Call,
+    Item,
+    LineReader,
+    Macro,
+    OptionalItem,
+    Regex,
+    Rule,
+    shown,
+)
 from fewparse.grammar.rules import Production, Ref, Text, fresh_name
-from fewparse.grammar.synchronous import PairedRule, Pairing, Place, SynchronousGrammar
+from fewparse.grammar.synchronous import Location, PairedRule, Pairing, SynchronousGrammar
 
-LONGEST_LINE = 1_000_000
-MOST_RULES = 200_000
-MOST_SYMBOLS = 100_000
-MOST_LINKS = 1_000_000
-MOST_STEPS = 10_000_000
-LONGEST_CIRCLE = 10
-LONGEST_SUGGESTION = 100
-MOST_SUGGESTIONS = 1_000
-NOBODY: Iterator[int] = iter(())
+MAX_LINE_LENGTH = 1_000_000
+MAX_RULES = 200_000
+MAX_SYMBOLS = 100_000
+MAX_LINKS = 1_000_000
+MAX_STEPS = 10_000_000
+MAX_SHOWN_CYCLE = 10
+MAX_SUGGESTION_LENGTH = 100
+MAX_SUGGESTIONS = 1_000
+NO_PARTNERS: Iterator[int] = iter(())
 
-Flat: TypeAlias = Text | Ref | Regex | Maybe
-Named: TypeAlias = Text | Ref | Regex
+FlatItem: TypeAlias = Text | Ref | Regex | OptionalItem
+LinkedItem: TypeAlias = Text | Ref | Regex
 Arguments: TypeAlias = dict[str, tuple[Item, "Arguments"]]
 
 
 def read_scfg_text(source: str, path: Path | str = "<grammar>", start: str = "start") -> SynchronousGrammar:
-    """The grammar of one source text."""
+    """Return the grammar of one source text."""
     return read_scfg([(str(path), source)], start)
 
 
 def read_scfg(sources: Iterable[tuple[str, str]], start: str = "start") -> SynchronousGrammar:
-    """The grammar of several (path, text) pairs together; mistakes are `GrammarError`s with line and caret."""
+    """Return the grammar of several (path, text) sources together.
+
+    Raises GrammarError with line and caret for a mistake, LimitExceeded for a grammar that is too large.
+    """
     macros = Macros()
-    written: list[tuple[Rule, Line]] = []
-    known: dict[str, Text | Ref] = {}
+    rules: list[tuple[Rule, Line]] = []
+    interned: dict[str, Text | Ref] = {}
     paths = []
     for path, text in sources:
         paths.append(path)
         for line, content in lines(path, text):
-            reader = LineReader(content, line.fail, known)
+            reader = LineReader(content, line.fail, interned)
             read = reader.read()
             if isinstance(read, Rule):
-                written.append((read, line))
+                rules.append((read, line))
             else:
                 macros.define(read, line, reader.calls)
-            macros.expect(reader.calls, line)
-            if len(written) + len(macros) > MOST_RULES:
-                raise LimitExceeded(f"{line}: more than {MOST_RULES:,} rules cannot be read")
+            macros.add_calls(reader.calls, line)
+            if len(rules) + len(macros) > MAX_RULES:
+                raise LimitExceeded(f"{line}: the grammar has more than {MAX_RULES:,} rules")
     macros.check()
-    places: dict[str, Place] = {}
-    for rule, line in written:
-        places.setdefault(rule.name, Place(line.path, line.number))
-    if start not in places:
+    locations: dict[str, Location] = {}
+    for rule, line in rules:
+        locations.setdefault(rule.name, Location(line.path, line.number))
+    if start not in locations:
         path = paths[0] if paths else "<grammar>"
-        raise GrammarError(f"no rule is called `{start}`", path, hint="Every grammar begins there.")
-    return SynchronousGrammar(compiled([macros.expand_rule(rule, line) for rule, line in written]), start, places)
+        raise GrammarError(f"no rule is called `{start}`", path, hint="It is the start symbol of the grammar.")
+    expanded = [macros.expand_rule(rule, line) for rule, line in rules]
+    return SynchronousGrammar(paired_rules(expanded), start, locations)
 
 
 class Line(NamedTuple):
-    """A line of a source, where mistakes are shown."""
+    """A line of a source, for error messages."""
 
     path: str
     number: int
     source: str
 
     def fail(self, message: str, at: int, hint: str) -> NoReturn:
-        """Report a mistake at an offset into the line."""
+        """Raise GrammarError for a mistake at an offset into the line."""
         raise GrammarError(message, self.path, self.number, at + 1, self.source, hint)
 
     def __str__(self) -> str:
@@ -86,51 +100,51 @@ class Line(NamedTuple):
 
 
 def lines(path: str, source: str) -> Iterator[tuple[Line, str]]:
-    """The lines that are neither blank nor comments."""
+    """Iterate over the lines that are neither empty nor comments."""
     for number, content in enumerate(source.split("\n"), 1):
         stripped = content.strip()
         if not stripped or stripped[0] == "#":
             continue
         line = Line(path, number, source)
-        if len(content) > LONGEST_LINE:
-            message = f"{line}: the line has {len(content):,} characters; at most {LONGEST_LINE:,} are read"
-            raise LimitExceeded(message, "Split the rule: give its parts names.")
+        if len(content) > MAX_LINE_LENGTH:
+            message = f"{line}: the line has {len(content):,} characters; at most {MAX_LINE_LENGTH:,} are allowed"
+            raise LimitExceeded(message, "Split the rule into several.")
         yield line, content
 
 
 class FlatRule(NamedTuple):
-    """A rule without macro calls and without anything that derives only nothing."""
+    """A rule with its macro calls expanded and without empty items."""
 
     name: str
-    utterances: list[list[Flat]]
-    program: list[Flat] | None
+    utterances: list[list[FlatItem]]
+    program: list[FlatItem] | None
 
 
 class Macros:
-    """All macros, and all calls of them."""
+    """All macro definitions and macro calls of a grammar."""
 
     def __init__(self) -> None:
         self._defined: dict[str, tuple[Macro, Line, list[Call]]] = {}
-        self._expected: list[tuple[Call, Line]] = []
+        self._calls: list[tuple[Call, Line]] = []
         self._steps = 0
 
     def __len__(self) -> int:
         return len(self._defined)
 
     def define(self, macro: Macro, line: Line, calls: list[Call]) -> None:
-        """Keep a macro, whose body has these calls."""
+        """Add a macro, whose body has these calls."""
         if macro.name in self._defined:
-            hint = f"It is defined at {self._defined[macro.name][1]} already."
+            hint = f"It is already defined at {self._defined[macro.name][1]}."
             line.fail(f"the macro `{shown(macro.name)}` is defined twice", macro.at, hint)
         self._defined[macro.name] = (macro, line, calls)
 
-    def expect(self, calls: list[Call], line: Line) -> None:
-        """Keep calls to be checked once all macros are known."""
-        self._expected += [(call, line) for call in calls]
+    def add_calls(self, calls: list[Call], line: Line) -> None:
+        """Add calls, which are checked when all macros have been read."""
+        self._calls += [(call, line) for call in calls]
 
     def check(self) -> None:
-        """Every call finds its macro with as many parameters, and no macro calls itself."""
-        for call, line in self._expected:
+        """Check that every call has a macro with as many parameters, and that no macro calls itself."""
+        for call, line in self._calls:
             if call.name not in self._defined:
                 line.fail(f"no macro is called `{shown(call.name)}`", call.at, self._nearest(call.name))
             parameters, given = self._defined[call.name][0].parameters, len(call.arguments)
@@ -141,42 +155,42 @@ class Macros:
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
-            self._refuse_circle(error.args[1][::-1])
+            self._fail_cycle(error.args[1][::-1])
 
     def expand_rule(self, rule: Rule, line: Line) -> FlatRule:
-        """The rule with its program's calls replaced by what the macros say."""
+        """Return the rule with the macro calls of its program expanded."""
         utterances = [self._expand(utterance, line) for utterance in rule.utterances]
         program = None if rule.program is None else self._expand(rule.program, line)
-        if len(utterances) * len(program or []) > MOST_LINKS:
+        if len(utterances) * len(program or []) > MAX_LINKS:
             message = f"{line}: {len(utterances):,} alternatives for {len(program or []):,} symbols are too many"
-            raise LimitExceeded(message, "Split the rule: give its parts names.")
+            raise LimitExceeded(message, "Split the rule into several.")
         return FlatRule(rule.name, utterances, program)
 
-    def _expand(self, items: list[Item], line: Line) -> list[Flat]:
-        """What the items stand for, without nothing."""
-        flat: list[Flat] = []
+    def _expand(self, items: list[Item], line: Line) -> list[FlatItem]:
+        """Expand the macro calls among some items, and drop empty items."""
+        flat: list[FlatItem] = []
         for item in items:
             if isinstance(item, Call):
-                flat += islice(self._called(item, line), MOST_SYMBOLS + 1)
-            elif item is not NOTHING:
+                flat += islice(self._expand_call(item, line), MAX_SYMBOLS + 1)
+            elif item is not EMPTY:
                 flat.append(item)
-            if len(flat) > MOST_SYMBOLS:
-                message = f"{line}: a right-hand side has more than {MOST_SYMBOLS:,} symbols"
-                raise LimitExceeded(message, "Split the rule: give its parts names.")
+            if len(flat) > MAX_SYMBOLS:
+                message = f"{line}: a right-hand side has more than {MAX_SYMBOLS:,} symbols"
+                raise LimitExceeded(message, "Split the rule into several.")
         return flat
 
-    def _called(self, call: Call, line: Line) -> Iterator[Flat]:
-        """Parameters are replaced when they are met; each argument keeps those among which it was written."""
-        written: Iterator[Item] = iter((call,))
+    def _expand_call(self, call: Call, line: Line) -> Iterator[FlatItem]:
+        """Expand a call with an explicit stack; an argument is expanded in the scope where it is written."""
+        items: Iterator[Item] = iter((call,))
         unbound: Arguments = {}
-        stack = [(written, unbound)]
+        stack = [(items, unbound)]
         while stack:
             rest, bound = stack[-1]
             item = next(rest, None)
             self._steps += 1
-            if self._steps > MOST_STEPS:
-                message = f"{line}: the macros expand in more than {MOST_STEPS:,} steps"
-                raise LimitExceeded(message, "Use rules in place of macros that call macros.")
+            if self._steps > MAX_STEPS:
+                message = f"{line}: the macros expand in more than {MAX_STEPS:,} steps"
+                raise LimitExceeded(message, "Use rules instead of macros that call macros.")
             if item is None:
                 stack.pop()
             elif isinstance(item, Call):
@@ -186,90 +200,95 @@ class Macros:
             elif isinstance(item, Ref) and item.name in bound:
                 argument, outer = bound[item.name]
                 stack.append((iter((argument,)), outer))
-            elif item is not NOTHING:
+            elif item is not EMPTY:
                 yield item
 
     def _nearest(self, name: str) -> str:
-        known = [macro for macro in self._defined if len(macro) <= LONGEST_SUGGESTION][:MOST_SUGGESTIONS]
-        near = difflib.get_close_matches(name[:LONGEST_SUGGESTION], known, n=3, cutoff=0.5)
+        known = [macro for macro in self._defined if len(macro) <= MAX_SUGGESTION_LENGTH][:MAX_SUGGESTIONS]
+        near = difflib.get_close_matches(name[:MAX_SUGGESTION_LENGTH], known, n=3, cutoff=0.5)
         return f"Did you mean {' or '.join(near)}?" if near else "A macro is defined with 2>, as in name(x) 2> ..."
 
-    def _refuse_circle(self, circle: list[str]) -> NoReturn:
-        """The names stand in the order in which they call each other; the last is the first."""
-        _, line, calls = self._defined[circle[0]]
-        at = next(call.at for call in calls if call.name == circle[1])
-        path = [*circle[:LONGEST_CIRCLE], "...", circle[-1]] if len(circle) > LONGEST_CIRCLE + 1 else circle
-        hint = f"{' calls '.join(map(shown, path))}. What repeats is a rule, not a macro."
-        line.fail(f"the macro `{shown(circle[0])}` calls itself", at, hint)
+    def _fail_cycle(self, cycle: list[str]) -> NoReturn:
+        """Raise GrammarError for a cycle, given as names that call each other in order; the last is the first."""
+        _, line, calls = self._defined[cycle[0]]
+        at = next(call.at for call in calls if call.name == cycle[1])
+        path = [*cycle[:MAX_SHOWN_CYCLE], "...", cycle[-1]] if len(cycle) > MAX_SHOWN_CYCLE + 1 else cycle
+        hint = f"{' calls '.join(map(shown, path))}. Use a rule for recursion, not a macro."
+        line.fail(f"the macro `{shown(cycle[0])}` calls itself", at, hint)
 
 
-def compiled(rules: list[FlatRule]) -> tuple[PairedRule, ...]:
-    """Optional symbols named, sides linked, and all ways to say the same program together."""
+def paired_rules(rules: list[FlatRule]) -> tuple[PairedRule, ...]:
+    """Replace optional symbols by nonterminals, link the two sides, and group utterances of the same program."""
     names = optional_names(rules)
     groups: defaultdict[tuple[str, Production | None], dict[Pairing, None]] = defaultdict(dict)
     for name, utterances, program in [*rules, *optional_rules(rules, names)]:
-        meant = None if program is None else named(program, names)
-        ways = groups[name, None if meant is None else production(meant)]
+        target = None if program is None else without_optionals(program, names)
+        pairings = groups[name, None if target is None else production(target)]
         for utterance in utterances:
-            said = named(utterance, names)
-            ways[Pairing(production(said), () if meant is None else linked(said, meant))] = None
-    return tuple(PairedRule(name, program, tuple(ways)) for (name, program), ways in groups.items())
+            source = without_optionals(utterance, names)
+            pairings[Pairing(production(source), () if target is None else linked(source, target))] = None
+    return tuple(PairedRule(name, program, tuple(pairings)) for (name, program), pairings in groups.items())
 
 
-def optionals(expansions: Iterable[list[Flat]]) -> dict[Maybe, None]:
-    """The optional symbols of some right-hand sides, in order."""
-    return {item: None for items in expansions for item in items if isinstance(item, Maybe)}
+def optionals(expansions: Iterable[list[FlatItem]]) -> dict[OptionalItem, None]:
+    """Return the optional symbols of some right-hand sides, in order of first appearance."""
+    return {item: None for items in expansions for item in items if isinstance(item, OptionalItem)}
 
 
-def optional_names(rules: list[FlatRule]) -> dict[Maybe, str]:
-    """A name for each optional symbol that no rule has or uses."""
+def optional_names(rules: list[FlatRule]) -> dict[OptionalItem, str]:
+    """Return a fresh nonterminal for each optional symbol."""
     sides = [side for rule in rules for side in (*rule.utterances, rule.program or [])]
     found = optionals(sides)
     if not found:
         return {}
-    taken = {rule.name: None for rule in rules} | {
+    used = {rule.name: None for rule in rules} | {
         s.name: None for side in sides for s in side if isinstance(s, Ref)
     }
     return {
-        maybe: fresh_name(
-            f"maybe___t_{maybe.item.text}" if isinstance(maybe.item, Text) else f"maybe___nt_{maybe.item.name}",
-            taken,
+        optional: fresh_name(
+            f"maybe___t_{optional.item.text}"
+            if isinstance(optional.item, Text)
+            else f"maybe___nt_{optional.item.name}",
+            used,
         )
-        for maybe in found
+        for optional in found
     }
 
 
-def optional_rules(rules: list[FlatRule], names: dict[Maybe, str]) -> Iterator[FlatRule]:
-    """With and without each optional symbol, on the sides where it is used; never on the program side alone."""
+def optional_rules(rules: list[FlatRule], names: dict[OptionalItem, str]) -> Iterator[FlatRule]:
+    """Iterate over the rules of optional symbols, present and absent, on the sides where they occur.
+
+    A symbol that is optional on program sides only gets no rule.
+    """
     programs = optionals(rule.program for rule in rules if rule.program is not None)
-    for maybe in optionals(utterance for rule in rules for utterance in rule.utterances):
-        for expansion in ([maybe.item], []):
-            flat: list[Flat] = list(expansion)
-            yield FlatRule(names[maybe], [flat], flat if maybe in programs else None)
+    for optional in optionals(utterance for rule in rules for utterance in rule.utterances):
+        for expansion in ([optional.item], []):
+            flat: list[FlatItem] = list(expansion)
+            yield FlatRule(names[optional], [flat], flat if optional in programs else None)
 
 
-def named(items: list[Flat], names: dict[Maybe, str]) -> list[Named]:
-    """Optional symbols become the names of their rules."""
-    return [Ref(names[item]) if isinstance(item, Maybe) else item for item in items]
+def without_optionals(items: list[FlatItem], names: dict[OptionalItem, str]) -> list[LinkedItem]:
+    """Replace optional symbols by the nonterminals of their rules."""
+    return [Ref(names[item]) if isinstance(item, OptionalItem) else item for item in items]
 
 
-def production(items: list[Named]) -> Production:
-    """The symbols of the grammar."""
+def production(items: list[LinkedItem]) -> Production:
+    """Return the symbols of the grammar for some items."""
     return tuple([item.chars if isinstance(item, Regex) else item for item in items])
 
 
-def linked(said: list[Named], meant: list[Named]) -> tuple[int | None, ...]:
-    """For each symbol of a program, where its partner stands: as many of its name come before on either side."""
-    waiting: dict[str, list[int]] = {}
-    for index, item in enumerate(said):
+def linked(utterance: list[LinkedItem], program: list[LinkedItem]) -> tuple[int | None, ...]:
+    """Return the index of the partner of each program item: the n-th item of a name is linked to the n-th."""
+    indices: dict[str, list[int]] = {}
+    for index, item in enumerate(utterance):
         if not isinstance(item, Text):
-            waiting.setdefault(item.name, []).append(index)
-    partners = {name: iter(places) for name, places in waiting.items()}
+            indices.setdefault(item.name, []).append(index)
+    partners = {name: iter(found) for name, found in indices.items()}
     return tuple(
-        [None if isinstance(item, Text) else next(partners.get(item.name, NOBODY), None) for item in meant]
+        [None if isinstance(item, Text) else next(partners.get(item.name, NO_PARTNERS), None) for item in program]
     )
 
 
 def counted(parameters: int) -> str:
-    """How many arguments that is, in words."""
+    """Return a number of arguments in words."""
     return f"{parameters or 'no'} argument{'s' * (parameters != 1)}"

@@ -1,8 +1,8 @@
-"""Induce the rules of a synchronous grammar from tables: what can be called, and how it is said in English.
+"""Generate the rules of a synchronous grammar from tables of function signatures and English templates.
 
-A type table has a row for each overload, field and literal type (`name,returnType,arg: Type,…`); the table of
-templates says them (`Shift,$by past $base`). Each overload becomes one line of a rule file; the types of literals
-are only declared here, and their rules are written by hand.
+A type table has a row for each overload, field and literal type (`name,returnType,arg: Type,…`); the template
+table has their wording (`Shift,$by past $base`). Each overload becomes one line of an `.scfg` file; literal types
+are only declared in the tables, and their rules are written by hand.
 """
 
 import json
@@ -23,11 +23,11 @@ NO_GETTER = ("apply", "construct", "?")
 
 
 @dataclass(frozen=True)
-class Induced:
-    """The lines of a rule file, which lacks only the start and the rules of literals, and what was left out.
+class TableRules:
+    """The lines of an `.scfg` file without the start rule and the rules of literals, and what was left out.
 
-    `pruned_…` name what can never be built because nothing produces a type that it needs; `untemplated` has the
-    name of a function for each of its rules that had to be worded as `(call …)`.
+    `pruned_…`: entries that can never be built, because nothing produces a type that they need. `untemplated`:
+    the name of the function for each rule that has no template and is worded as `(call …)`.
     """
 
     rules: tuple[str, ...]
@@ -38,24 +38,27 @@ class Induced:
     untemplated: tuple[str, ...]
 
 
-def induce_from_tables(types: Sequence[tuple[str, str]], templates: tuple[str, str] | None) -> Induced:
-    """The rules of type tables, given as (path, text), in the order of their rows; several tables are joined."""
+def rules_from_tables(types: Sequence[tuple[str, str]], templates: tuple[str, str] | None) -> TableRules:
+    """Return the rules of type tables and a template table, given as (path, text), in the order of their rows.
+
+    Several type tables are concatenated. Raises GrammarError for a mistake in a table.
+    """
     tables = [Table(path, text) for path, text in types]
     entries = [read_entry(table, row) for table in tables for row in table.rows()]
     pruned, unproduced = prune(entries)
-    kept = [entry for entry in entries if entry not in pruned]
-    writer = Writer(read_templates(Table(*templates, templates=True)) if templates else {}, kept)
+    remaining = [entry for entry in entries if entry not in pruned]
+    writer = RuleWriter(read_templates(Table(*templates, templates=True)) if templates else {}, remaining)
     left_out: defaultdict[Kind, list[str]] = defaultdict(list)
     for entry in entries:
         if entry in pruned:
             left_out[entry.kind].append(entry.title)
-    return Induced(
-        rules=("empty -> #e , #e", *(rule for entry in kept for rule in writer.rules(entry))),
+    return TableRules(
+        rules=("empty -> #e , #e", *(rule for entry in remaining for rule in writer.rules(entry))),
         pruned_functions=tuple(left_out["function"]),
         pruned_fields=tuple(left_out["field"]),
         pruned_getters=tuple(left_out["getter"]),
         pruned_types=tuple(unproduced),
-        untemplated=tuple(e.name for e in kept if e.kind == "function" and not writer.templates(e)),
+        untemplated=tuple(e.name for e in remaining if e.kind == "function" and not writer.templates(e)),
     )
 
 
@@ -68,10 +71,10 @@ class Argument(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A row of a type table: something that builds a value of a type out of arguments.
+    """A row of a type table: a constructor of values of a type from arguments.
 
-    `key` is the name under which its templates are written. A getter's one argument is the object, called by its
-    type's name; a field's is its value.
+    `key` is the name of its row in the template table. The only argument of a getter is the object, named after
+    its type; that of a field is the field's value.
     """
 
     kind: Kind
@@ -84,14 +87,14 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """The name under which a user knows it."""
+        """The qualified name, for messages."""
         if self.kind == "getter":
             return f"{self.arguments[0].type}.{self.name}"
         return f"{self.type}.{self.name}" if self.kind == "field" else self.name
 
 
 def read_entry(table: Table, row: list[Cell]) -> Entry:
-    """One row; its name tells what it is."""
+    """Read one row; its kind follows from its name."""
     layout = "A row is written name,returnType,arg: Type,…"
     if len(row) < 2 or not row[0].text or not row[1].text:
         table.fail("a row needs a name and a return type", row[0].at, layout)
@@ -101,7 +104,7 @@ def read_entry(table: Table, row: list[Cell]) -> Entry:
     if name.startswith("Setter:"):
         if len(arguments) != 2:
             hint = "A field is written Setter:Type.field,Type,Type: Type,field: FieldType"
-            table.fail(f"a setter has two arguments, and this one has {len(arguments)}", at, hint)
+            table.fail(f"a setter has two arguments, but this one has {len(arguments)}", at, hint)
         return Entry("field", returns.text, arguments[1].name, returns.text, arguments[1:], table, at)
     if "." in name and not name.endswith(NO_GETTER) and name != "List.Nil":
         owner, _, field = name.rpartition(".")
@@ -109,7 +112,7 @@ def read_entry(table: Table, row: list[Cell]) -> Entry:
         return Entry("getter", name, field, returns.text, (Argument(owner, owner),), table, at)
     if name == "item":
         if not arguments:
-            table.fail("`item` needs an argument: the object that it is an item of", at, layout)
+            table.fail("`item` needs an argument: the object that contains it", at, layout)
         owner = arguments[0].type
         return Entry("getter", "", name, returns.text, (Argument(owner, owner),), table, at)
     lambda_type = returns.text.startswith("Lambda") and name != "Lambda.construct"
@@ -121,7 +124,7 @@ def read_entry(table: Table, row: list[Cell]) -> Entry:
 
 
 def read_argument(table: Table, cell: Cell) -> Argument:
-    """A cell that reads `arg: Type`."""
+    """Read a cell of the form `arg: Type`."""
     name, _, type_ = (part.strip() for part in cell.text.partition(":"))
     if not name or not type_ or " " in name:
         table.fail(f"expected `arg: Type`, not `{shown(cell.text)}`", cell.at, "For example, start: DateTime")
@@ -130,16 +133,16 @@ def read_argument(table: Table, cell: Cell) -> Argument:
 
 
 def check_type(table: Table, type_: str, at: int) -> None:
-    """Refuse a type that no nonterminal can be named after."""
+    """Raise GrammarError if the name of a type cannot be made the name of a nonterminal."""
     if not LEGAL_NAME.fullmatch(nonterminal(type_)):
         hint = "Types are written with letters, digits, _ and brackets, and begin with a letter."
         table.fail(f"`{shown(type_)}` cannot be the name of a type", at, hint)
 
 
 def prune(entries: Sequence[Entry]) -> tuple[set[Entry], list[str]]:
-    """The entries that need a type that nothing produces, with what that leaves unproduced, and all such types.
+    """Return the entries that need a type that nothing produces, transitively, and all such types.
 
-    A type with fields can be written without any, so losing them all does not lose the type.
+    A type with fields can be written without any, so it stays produced if all its fields are pruned.
     """
     producers = Counter(entry.type for entry in entries)
     users: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -159,66 +162,66 @@ def prune(entries: Sequence[Entry]) -> tuple[set[Entry], list[str]]:
 
 
 class Template(NamedTuple):
-    """Literal text and placeholders in turn, beginning and ending with text."""
+    """Literal text and placeholders, alternating; the first and the last piece are text."""
 
     pieces: list[str]
     at: int
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """The names behind the dollar signs."""
+        """The names after the dollar signs."""
         return frozenset(self.pieces[1::2])
 
 
-class Phrases:
-    """The templates of one name, found by their placeholders; the first of several is taken."""
+class Templates:
+    """One row of the template table; of several templates with the same placeholders, the first is used."""
 
     def __init__(self, table: Table, row: list[Cell]) -> None:
         self.table = table
         self.at = row[0].at
-        self.templates = [Template(PLACEHOLDER.split(cell.text), cell.at) for cell in row[1:]]
-        self._fitting = {template.placeholders: template for template in reversed(self.templates)}
+        self.all = [Template(PLACEHOLDER.split(cell.text), cell.at) for cell in row[1:]]
+        self._by_placeholders = {template.placeholders: template for template in reversed(self.all)}
 
-    def fitting(self, arguments: Iterable[str]) -> Template | None:
-        """The first template with just these placeholders."""
-        return self._fitting.get(frozenset(arguments))
+    def matching(self, arguments: Iterable[str]) -> Template | None:
+        """Return the first template with exactly these placeholders."""
+        return self._by_placeholders.get(frozenset(arguments))
 
 
-def read_templates(table: Table) -> dict[str, Phrases]:
-    """The templates by name."""
-    phrases: dict[str, Phrases] = {}
+def read_templates(table: Table) -> dict[str, Templates]:
+    """Return the rows of the template table by name."""
+    rows: dict[str, Templates] = {}
     for row in table.rows():
         name = row[0].text.strip()
         if not name:
-            table.fail("these templates belong to no name", row[0].at, "A row is written name,template,…")
-        if name in phrases:
-            line, _ = table.place(phrases[name].at)
+            table.fail("these templates have no name", row[0].at, "A row is written name,template,…")
+        if name in rows:
+            line, _ = table.location(rows[name].at)
             hint = f"The other row is line {line}: put all templates of a name into one row."
             table.fail(f"`{shown(name)}` has two rows of templates", row[0].at, hint)
-        phrases[name] = Phrases(table, row)
-    return phrases
+        rows[name] = Templates(table, row)
+    return rows
 
 
-class Writer:
-    """Writes the rules of entries."""
+class RuleWriter:
+    """Writes the rules of entries, given the rows of the template table."""
 
-    def __init__(self, phrases: Mapping[str, Phrases], entries: Iterable[Entry]) -> None:
-        self._phrases = phrases
+    def __init__(self, rows: Mapping[str, Templates], entries: Iterable[Entry]) -> None:
+        self._rows = rows
         self._arguments: defaultdict[str, set[str]] = defaultdict(set)
         for entry in entries:
             self._arguments[entry.key].update(argument.name for argument in entry.arguments)
-        self._leads: dict[str, list[str]] = {}
+        self._openings: dict[str, list[str]] = {}
 
-    def templates(self, entry: Entry) -> Phrases | None:
-        """The templates that were written for an entry, if there are any."""
-        phrases = self._phrases.get(entry.key)
-        return phrases if phrases and phrases.templates else None
+    def templates(self, entry: Entry) -> Templates | None:
+        """Return the templates of an entry; None if there are none."""
+        templates = self._rows.get(entry.key)
+        return templates if templates and templates.all else None
 
     def rules(self, entry: Entry) -> Iterator[str]:
-        """The lines for one entry."""
+        """Iterate over the `.scfg` lines of an entry."""
         name, slots = nonterminal(entry.type), [nonterminal(argument.type) for argument in entry.arguments]
         if entry.kind == "function":
-            utterance = self._worded(entry) or called(entry)
+            utterance = self._worded(entry) or default_words(entry)
             program = [quoted(f" ({entry.name}")]
             for argument, slot in zip(entry.arguments, slots, strict=True):
                 program += [quoted(f" :{argument.name}"), slot] if entry.name[0].isupper() else [slot]
@@ -228,92 +231,94 @@ class Writer:
             yield rule(name, utterance, [quoted(f" (:{entry.name}"), *slots, quoted(")")])
         elif entry.kind == "field":
             rest = f"{name}_{name}_args"
-            if entry.type not in self._leads:
-                lead = self._leads[entry.type] = self._lead(entry)
-                yield rule(name, [*lead, rest], [quoted(f" ({entry.type}"), rest, quoted(")")])
+            if entry.type not in self._openings:
+                opening = self._openings[entry.type] = self._opening(entry)
+                yield rule(name, [*opening, rest], [quoted(f" ({entry.type}"), rest, quoted(")")])
                 yield f"{rest} -> #e , #e"
-            said = self._worded(entry)
-            if said is None:
-                said = [quoted(f" with {entry.name} set to "), *slots]
-            elif self._leads[entry.type]:
-                said = [quoted(" "), *said]
-            yield rule(rest, [*said, rest], [quoted(f" :{entry.name}"), *slots, rest])
+            words = self._worded(entry)
+            if words is None:
+                words = [quoted(f" with {entry.name} set to "), *slots]
+            elif self._openings[entry.type]:
+                words = [quoted(" "), *words]
+            yield rule(rest, [*words, rest], [quoted(f" :{entry.name}"), *slots, rest])
 
-    def _lead(self, entry: Entry) -> list[str]:
-        """How a type with fields begins: the first template of the type, if it has any text."""
-        phrases = self.templates(entry)
-        if phrases is None:
+    def _opening(self, entry: Entry) -> list[str]:
+        """Return the words before the fields of a type: its first template, if that has any text."""
+        templates = self.templates(entry)
+        if templates is None:
             return []
-        template = phrases.templates[0]
+        template = templates.all[0]
         if template.placeholders:
             hint = "The first template of a type with fields is plain text; those of its fields follow."
-            self._refuse_placeholder(phrases, template, template.pieces[1], entry, hint)
+            self._fail_placeholder(templates, template, template.pieces[1], entry, hint)
         return [quoted(template.pieces[0])] if template.pieces[0] else []
 
     def _worded(self, entry: Entry) -> list[str] | None:
-        """An entry in the words of its template; None where none was written."""
-        phrases = self.templates(entry)
-        if phrases is None:
+        """Return the words of an entry by its template; None if it has none."""
+        templates = self.templates(entry)
+        if templates is None:
             return None
-        template = phrases.fitting(argument.name for argument in entry.arguments)
+        template = templates.matching(argument.name for argument in entry.arguments)
         if template is None:
-            return None if entry.kind == "field" else self._refuse_misfit(entry, phrases)
+            return None if entry.kind == "field" else self._fail_mismatch(entry, templates)
         slots = {argument.name: nonterminal(argument.type) for argument in entry.arguments}
         texts = (quoted(piece) if piece else "" for piece in template.pieces[::2])
         names = (slots[piece] for piece in template.pieces[1::2])
         words = [word for pair in zip_longest(texts, names) for word in pair if word]
         return words or ["#e"]
 
-    def _refuse_misfit(self, entry: Entry, phrases: Phrases) -> NoReturn:
+    def _fail_mismatch(self, entry: Entry, templates: Templates) -> NoReturn:
         known = self._arguments[entry.key]
-        for template in phrases.templates:
+        for template in templates.all:
             for placeholder in template.pieces[1::2]:
                 if placeholder not in known:
                     hint = f"It may use {listed(known)}."
-                    self._refuse_placeholder(phrases, template, placeholder, entry, hint)
-        line, _ = entry.table.place(entry.at)
-        wanted = listed(argument.name for argument in entry.arguments)
-        found = "; ".join(listed(template.placeholders) for template in phrases.templates[:5])
-        phrases.table.fail(
-            f"no template of `{shown(entry.title)}` has just {wanted}",
-            phrases.at,
-            f"That is what {entry.table.path}:{line} needs. Found: {found}.",
+                    self._fail_placeholder(templates, template, placeholder, entry, hint)
+        line, _ = entry.table.location(entry.at)
+        needed = listed(argument.name for argument in entry.arguments)
+        found = "; ".join(listed(template.placeholders) for template in templates.all[:5])
+        templates.table.fail(
+            f"no template of `{shown(entry.title)}` has exactly {needed}",
+            templates.at,
+            f"{entry.table.path}:{line} needs one. Found: {found}.",
         )
 
-    def _refuse_placeholder(self, phrases: Phrases, at: Template, name: str, entry: Entry, hint: str) -> NoReturn:
-        place = max(at.at, phrases.table.text.find(f"${name}", at.at))
-        phrases.table.fail(f"`${shown(name)}` is no argument of `{shown(entry.key)}`", place, hint)
+    def _fail_placeholder(
+        self, templates: Templates, template: Template, name: str, entry: Entry, hint: str
+    ) -> NoReturn:
+        at = max(template.at, templates.table.text.find(f"${name}", template.at))
+        templates.table.fail(f"`${shown(name)}` is not an argument of `{shown(entry.key)}`", at, hint)
 
 
-def called(entry: Entry) -> list[str]:
-    """A function without templates, worded by its name and those of its arguments."""
+def default_words(entry: Entry) -> list[str]:
+    """Return the words of a function without templates: its name and the names of its arguments."""
     words = [quoted(f"(call {entry.name}")]
-    for place, (name, type_) in enumerate(entry.arguments):
-        words += [quoted(" and " if place else " with "), quoted(f"{name} set to "), nonterminal(type_)]
+    for index, (name, type_) in enumerate(entry.arguments):
+        words += [quoted(" and " if index else " with "), quoted(f"{name} set to "), nonterminal(type_)]
     return [*words, quoted(")")]
 
 
 def rule(name: str, utterance: Iterable[str], program: Iterable[str]) -> str:
-    """A line; both sides end in `empty`, which makes a rule without arguments as deep as one with them."""
+    """Return an `.scfg` line; both sides end in `empty`, so that rules without arguments are as deep as others."""
     return f"{name} -> {' '.join(utterance)} empty , {' '.join(program)} empty"
 
 
 def nonterminal(type_: str) -> str:
-    """The nonterminal of a type."""
+    """Return the nonterminal of a type."""
     return type_.lower().replace("[", "_").replace("]", "_")
 
 
 def quoted(text: str) -> str:
-    """A terminal."""
+    """Return a terminal."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Placeholders for a message."""
+    """List placeholders for a message."""
     names = sorted(names)
     return ", ".join(f"${shown(name)}" for name in names[:8]) + ", …" * (len(names) > 8) or "no placeholder"
 
 
 def shown(text: str) -> str:
-    """A text for a message, cut where it is long."""
+    """Truncate a text for a message."""
     return text if len(text) <= 60 else f"{text[:57]}…"

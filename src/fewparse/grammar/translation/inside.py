@@ -6,7 +6,7 @@ Values therefore add and compare as plain integers. The result is exact for any 
 
 from typing import NamedTuple
 
-from fewparse.grammar.parsing.forest import Forest, Node, Partial, Way
+from fewparse.grammar.parsing.forest import Forest, IntermediateNode, PackedNode, SymbolNode
 from fewparse.grammar.translation.scorers import Context, Scorer
 from fewparse.grammar.translation.transfer import Template, Transfer
 
@@ -16,7 +16,7 @@ LENGTH_BITS = 32
 class Entry(NamedTuple):
     """A packed node with one of its target templates and the best value of both, without the rule's own cost."""
 
-    packed: Way
+    packed: PackedNode
     template: Template
     value: int
 
@@ -32,9 +32,9 @@ class Inside:
         self.forest = forest
         self.scorer = scorer
         self._transfer = transfer
-        self.entries: dict[Node, list[Entry]] = {}
-        self.intermediate_values: dict[tuple[Partial, int], int] = {}
-        self._best: dict[tuple[Node, Context], int | None] = {}
+        self.entries: dict[SymbolNode, list[Entry]] = {}
+        self.intermediate_values: dict[tuple[IntermediateNode, int], int] = {}
+        self._best: dict[tuple[SymbolNode, Context], int | None] = {}
         improving = True
         while improving:
             improving = False
@@ -45,16 +45,16 @@ class Inside:
             if improving:
                 self._best.clear()
 
-    def _entries(self, node: Node) -> list[Entry]:
+    def _entries(self, node: SymbolNode) -> list[Entry]:
         entries = []
-        for packed in node.ways:
+        for packed in node.packed:
             for template in self._transfer.templates[packed.shape.number]:
                 value = self._slots_value(packed, template)
                 if value is not None:
                     entries.append(Entry(packed, template, value + template.length))
         return entries
 
-    def _slots_value(self, packed: Way, template: Template) -> int | None:
+    def _slots_value(self, packed: PackedNode, template: Template) -> int | None:
         """Return the best value of a packed node's slots; None if a slot has no translation."""
         values = self.intermediate_values
         number = template.number
@@ -63,9 +63,9 @@ class Inside:
             dropped = template.program_positions[slot] is None
             for intermediate in layer:
                 best: int | None = None
-                for before, filler in intermediate.steps:
+                for before, filler in intermediate.splits:
                     value = 0 if before is None else values.get((before, number))
-                    if value is not None and isinstance(filler, Node) and not dropped:
+                    if value is not None and isinstance(filler, SymbolNode) and not dropped:
                         inner = self.best(filler, context)
                         value = None if inner is None else value + inner
                     if value is not None and (best is None or value < best):
@@ -80,7 +80,7 @@ class Inside:
         position = template.program_positions[slot]
         return (template.rule, position) if self.scorer.contextual and position is not None else None
 
-    def best(self, node: Node, context: Context) -> int | None:
+    def best(self, node: SymbolNode, context: Context) -> int | None:
         """Return the best value of a node in a context; None if it has no translation."""
         key = node, context
         try:

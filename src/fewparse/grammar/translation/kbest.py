@@ -12,7 +12,7 @@ from itertools import islice, product
 from math import prod
 from typing import TypeVar
 
-from fewparse.grammar.parsing.forest import Node, Partial, Way
+from fewparse.grammar.parsing.forest import IntermediateNode, PackedNode, SymbolNode
 from fewparse.grammar.translation.inside import Entry, Inside
 from fewparse.grammar.translation.scorers import Context
 from fewparse.grammar.translation.transfer import TargetPart, Template, Unlinked, merge_texts
@@ -20,7 +20,7 @@ from fewparse.grammar.translation.transfer import TargetPart, Template, Unlinked
 MAX_DERIVATIONS = 20_000
 MAX_COMBINATIONS = 200_000
 TRUNCATED_BUDGET = 50_000
-"""With a limit, the number of derivations stored per node times the number of steps of the forest."""
+"""With a limit, the number of derivations stored per node times the size of the forest."""
 MAX_FAILURES = 2
 
 
@@ -34,7 +34,7 @@ class Derivation:
 
     value: int
     text: str
-    node: Node
+    node: SymbolNode
     template: Template
     fillers: "tuple[Derivation | str, ...]" = field(repr=False)
 
@@ -72,11 +72,11 @@ class SlackSearch:
         self._stored = self._combined = 0
         self.least_excess: int | None = None
         self.truncated = False
-        self._slack: dict[Node, dict[Context, int]] = {inside.forest.root: {None: slack}}
-        self._entry_slack: dict[tuple[Node, int], int] = {}
-        self._intermediate_slack: dict[tuple[Partial, int], int] = {}
+        self._slack: dict[SymbolNode, dict[Context, int]] = {inside.forest.root: {None: slack}}
+        self._entry_slack: dict[tuple[SymbolNode, int], int] = {}
+        self._intermediate_slack: dict[tuple[IntermediateNode, int], int] = {}
         self._propagate_slack()
-        self._derivations: dict[tuple[Node, Context], dict[str, Derivation]] = {}
+        self._derivations: dict[tuple[SymbolNode, Context], dict[str, Derivation]] = {}
 
     def run(self) -> list[Derivation]:
         """Return the derivations of the root, ordered by cost, then by length, then by text."""
@@ -124,28 +124,30 @@ class SlackSearch:
                 key = intermediate, template.number
                 if key not in slacks:
                     continue
-                for before, filler in intermediate.steps:
+                for before, filler in intermediate.splits:
                     value = self._step_value(before, filler, template, slot)
                     left = -1 if value is None else slacks[key] - (value - values[key])
                     if value is None or not self._is_within(left):
                         continue
                     if before is not None:
                         slacks[before, template.number] = max(left, slacks.get((before, template.number), 0))
-                    if isinstance(filler, Node) and template.program_positions[slot] is not None:
+                    if isinstance(filler, SymbolNode) and template.program_positions[slot] is not None:
                         contexts = self._slack.setdefault(filler, {})
                         contexts[context] = max(left, contexts.get(context, 0))
 
-    def _step_value(self, before: Partial | None, filler: Node | str, template: Template, slot: int) -> int | None:
+    def _step_value(
+        self, before: IntermediateNode | None, filler: SymbolNode | str, template: Template, slot: int
+    ) -> int | None:
         value = 0 if before is None else self._inside.intermediate_values.get((before, template.number))
         if value is None or isinstance(filler, str) or template.program_positions[slot] is None:
             return value
         inner = self._inside.best(filler, self._inside.context(template, slot))
         return None if inner is None else value + inner
 
-    def _derive(self, node: Node) -> bool:
+    def _derive(self, node: SymbolNode) -> bool:
         """Build the derivations of a node from those of its parts; return whether any changed."""
         if self._limit is not None:
-            affordable = max(1, TRUNCATED_BUDGET // max(1, self._inside.forest.steps))
+            affordable = max(1, TRUNCATED_BUDGET // max(1, self._inside.forest.size))
             self._node_limit = self._limit if node is self._inside.forest.root else min(self._limit, affordable)
         known = {context: self._derivations.get((node, context), {}) for context in self._slack[node]}
         made = {context: dict(derivations) for context, derivations in known.items()}
@@ -202,9 +204,9 @@ class SlackSearch:
             added = sum(len(text) - len(part.texts[0]) for text, part in zip(texts, unlinked, strict=True))
             yield added, merge_texts([next(following) if isinstance(part, Unlinked) else part for part in parts])
 
-    def _fill_slots(self, packed: Way, template: Template) -> list[PartialDerivation]:
+    def _fill_slots(self, packed: PackedNode, template: Template) -> list[PartialDerivation]:
         empty = PartialDerivation(template.length, template.parts, ())
-        made: dict[Partial | None, list[PartialDerivation]] = {None: [empty]}
+        made: dict[IntermediateNode | None, list[PartialDerivation]] = {None: [empty]}
         for slot, layer in enumerate(packed.layers):
             for intermediate in layer:
                 key = intermediate, template.number
@@ -216,15 +218,15 @@ class SlackSearch:
 
     def _extend(
         self,
-        intermediate: Partial,
+        intermediate: IntermediateNode,
         template: Template,
         slot: int,
-        made: dict[Partial | None, list[PartialDerivation]],
+        made: dict[IntermediateNode | None, list[PartialDerivation]],
         max_value: int,
     ) -> list[PartialDerivation]:
         """Fill one more slot in every way up to a value; equal targets are merged."""
         found: dict[tuple[TargetPart, ...], PartialDerivation] = {}
-        for before, filler in intermediate.steps:
+        for before, filler in intermediate.splits:
             fillings = self._fillings(filler, template, slot)
             prefixes = made.get(before, ())
             self._combined += max(0, len(prefixes) * len(fillings) - 1)
@@ -241,7 +243,7 @@ class SlackSearch:
         return list(self._truncate(found).values())
 
     def _fillings(
-        self, filler: Node | str, template: Template, slot: int
+        self, filler: SymbolNode | str, template: Template, slot: int
     ) -> list[tuple[int, str, Derivation | str]]:
         """Return what may fill a slot: the value it adds, its target text, and the filler itself."""
         if isinstance(filler, str):

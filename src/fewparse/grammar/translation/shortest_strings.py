@@ -16,7 +16,7 @@ from fewparse.grammar.rules import (
     Ref,
     Symbol,
     Text,
-    deriving_names,
+    productive_names,
     productive_rules,
     reachable_names,
 )
@@ -36,7 +36,7 @@ class ShortestStrings:
     @cached_property
     def _rules(self) -> dict[str, tuple[Production, ...]]:
         """The productive rules of the grammar."""
-        return productive_rules(self._grammar, deriving_names(self._grammar))
+        return productive_rules(self._grammar, productive_names(self._grammar))
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the shortest strings of a nonterminal; none where it derives none."""

@@ -1,4 +1,4 @@
-"""Mistakes in a grammar: what is wrong, the line with a caret at the place, and what to do next."""
+"""Mistakes in a `.lark` grammar are reported with a message, line and caret, and a hint."""
 
 import warnings
 from contextlib import suppress
@@ -24,22 +24,22 @@ MISTAKES = {
     "an unclosed bracket": ('start: ["a" ("b")', "this [ is never closed", '["a"'),
     "a wrong closing sign": ('start: ("a"]', "this ( is never closed", '("a"'),
     "a closing sign too many": ('start: "a")', "expected a rule, `name: ...`", ")"),
-    "%ignore": ('start: "a"\n%ignore " "', "%ignore is not understood", "%ignore"),
-    "%import": ("%import common.INT\nstart: INT", "%import is not understood", "%import"),
-    "%declare": ("start: X\n%declare X", "%declare is not understood", "%declare"),
-    "a template": ('start: x{"a"}', "'{' is not understood here", "{"),
-    "an unknown escape": (r'start: "ab\d"', "this escape is not understood", r"\d"),
-    "an escape that Lark reads otherwise": (r'start: "\/"', "this escape is not understood", r"\/"),
-    "an octal escape": (r'start: "\101"', "this escape is not understood", r"\101"),
-    "half a hexadecimal escape": (r'start: "a\\\x4"', "this escape is not understood", r"\x4"),
-    "a surrogate": (r'start: "\ud83d\ude00"', "this escape is not understood", r"\ud83d"),
-    "an escape beyond Unicode": (r'start: "\U00110000"', "this escape is not understood", r"\U0011"),
+    "%ignore": ('start: "a"\n%ignore " "', "%ignore is not supported", "%ignore"),
+    "%import": ("%import common.INT\nstart: INT", "%import is not supported", "%import"),
+    "%declare": ("start: X\n%declare X", "%declare is not supported", "%declare"),
+    "a template": ('start: x{"a"}', "'{' is not allowed here", "{"),
+    "an unknown escape": (r'start: "ab\d"', "this escape is not supported", r"\d"),
+    "an escape that Lark reads differently": (r'start: "\/"', "this escape is not supported", r"\/"),
+    "an octal escape": (r'start: "\101"', "this escape is not supported", r"\101"),
+    "half a hexadecimal escape": (r'start: "a\\\x4"', "this escape is not supported", r"\x4"),
+    "a surrogate": (r'start: "\ud83d\ude00"', "this escape is not supported", r"\ud83d"),
+    "an escape beyond Unicode": (r'start: "\U00110000"', "this escape is not supported", r"\U0011"),
     "no rule at all": ('"a" "b"', "expected a rule, `name: ...`", '"a"'),
     "a name without a colon": ('start "a"', "expected a rule, `name: ...`", "start"),
-    "a lone quantifier": ('start: * "a"', "'*' cannot stand here", "*"),
-    "a stray number": ('start: "a" 3', "'3' cannot stand here", "3"),
+    "a lone quantifier": ('start: * "a"', "'*' is not allowed here", "*"),
+    "a stray number": ('start: "a" 3', "'3' is not allowed here", "3"),
     "a tilde without a count": ('start: "a" ~ "b"', "~ is followed by a count", "~"),
-    "a range of counts without an end": ('start: "a"~2.. "b"', "a range of counts ends in a number", "~"),
+    "a range of counts without an end": ('start: "a"~2.. "b"', "a range of counts ends with a number", "~"),
     "a range of counts that runs backwards": ('start: "a"~3..2', "this range of counts runs backwards", "~"),
     "a range of strings": ('start: "ab".."c"', 'a range is written "a".."z"', '"ab"'),
     "a range that runs backwards": ('start: "z".."a"', 'a range is written "a".."z"', '"z"'),
@@ -50,8 +50,8 @@ MISTAKES = {
     "an anchor at the end": ("start: /ab$/", "anchors have no meaning", "$"),
     "a lookahead": ("start: /a(?=b)/", "only (...) and (?:...) groups", "(?="),
     "a named group": ("start: /(?P<n>b)/", "only (...) and (?:...) groups", "(?P"),
-    "a backward reference": (r"start: /(a)\1/", r"\1 is not understood here", "1/"),
-    "a word boundary": (r"start: /\bx/", r"\b is not understood here", "bx"),
+    "a backward reference": (r"start: /(a)\1/", r"\1 is not supported here", "1/"),
+    "a word boundary": (r"start: /\bx/", r"\b is not supported here", "bx"),
     "an unclosed group": ("start: /(a(b)/", "this group is never closed", "(a"),
     "a group closed twice": ("start: /a)b/", "unbalanced )", ")b"),
     "nothing to repeat": ("start: /a|*b/", "nothing to repeat before *", "*b"),
@@ -65,9 +65,9 @@ MISTAKES = {
     "a signed hexadecimal escape": (r"start: /\x+1/", r"\x needs 2 hexadecimal digits", "x+"),
     "a surrogate in a pattern": (r"start: /[\ud800]/", r"\u needs 4 hexadecimal digits", "ud8"),
     "an escape beyond Unicode in a pattern": (r"start: /\U00110000/", r"\U needs 8 hexadecimal digits", "U0"),
-    "an unknown flag": ("start: /a/s", "the flags 's' are not understood", "/a/"),
-    "a foreign character": ('start: "a" = "b"', "'=' is not understood here", "="),
-    "a place behind a strange line break": ('// \u2028\nstart: "\x85" x', "`x` is not defined", "x"),
+    "an unknown flag": ("start: /a/s", "the flags 's' are not supported", "/a/"),
+    "an unsupported character": ('start: "a" = "b"', "'=' is not allowed here", "="),
+    "a position after an unusual line break": ('// \u2028\nstart: "\x85" x', "`x` is not defined", "x"),
 }
 
 
@@ -80,13 +80,13 @@ def mistake(source: str) -> GrammarError:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_shown_at_its_place(name: str) -> None:
-    source, message, place = MISTAKES[name]
+def test_a_mistake_is_shown_with_a_caret(name: str) -> None:
+    source, message, text_at_caret = MISTAKES[name]
     error = mistake(source)
     assert error.line is not None
     assert error.column is not None
     line = source.split("\n")[error.line - 1]
-    assert (line[error.column - 1 :] + "\n").startswith(place)
+    assert (line[error.column - 1 :] + "\n").startswith(text_at_caret)
     shown = error.message.split("\n")
     assert shown[0].startswith(f"my/grammar.lark:{error.line}:{error.column}: ")
     assert message in shown[0]
@@ -99,13 +99,13 @@ def test_a_mistake_is_shown_at_its_place(name: str) -> None:
         ('start: meetin\nmeeting: "b"\nx: "c"', "Did you mean meeting?"),
         ('start: quite_other\nx: "c"', "Known: start, x."),
         ('start: "a"\nstart: "b"', "Join the definitions with |."),
-        ('start: "a"\n%ignore " "', "write the blanks where they belong"),
+        ('start: "a"\n%ignore " "', "write spaces where they occur"),
         ("%import common.INT", "INT: /[0-9]+/"),
-        (r'start: "\d"', r"Understood are \\"),
-        ('begin: "a"', "Every grammar begins there."),
+        (r'start: "\d"', r"Supported escapes: \\"),
+        ('begin: "a"', "It is the start symbol of the grammar."),
     ],
 )
-def test_a_hint_says_what_to_do_next(source: str, hint: str) -> None:
+def test_a_mistake_has_a_hint(source: str, hint: str) -> None:
     error = mistake(source)
     assert error.hint is not None
     assert hint in error.hint
@@ -123,7 +123,7 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
     assert shown[caret.index("^") :].startswith("wrong")
 
 
-def test_a_missing_start_is_a_mistake_of_the_file() -> None:
+def test_a_missing_start_is_reported_for_the_file() -> None:
     error = mistake('begin: "a"')
     assert error.message == "my/grammar.lark: no rule is called `start`"
     assert error.line is None
@@ -138,7 +138,7 @@ def test_a_missing_start_is_a_mistake_of_the_file() -> None:
         'start: ("a"~30000 "b")~0..30000 ("c" "d")~0..40000',
     ],
 )
-def test_a_huge_count_exceeds_a_limit_at_once(source: str) -> None:
+def test_a_huge_count_exceeds_a_limit(source: str) -> None:
     with pytest.raises(LimitExceeded, match="`start`") as caught:
         read_grammar(source)
     assert caught.value.hint == "Shorten its bounded repetitions."
@@ -154,7 +154,7 @@ def test_deep_nesting_exceeds_a_limit(source: str) -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.sampled_from(sorted(SAMPLES.values())), st.data())
-def test_a_spoiled_grammar_is_read_or_refused_but_never_crashes(source: str, data: st.DataObject) -> None:
+def test_a_mutated_grammar_is_read_or_rejected_but_never_crashes(source: str, data: st.DataObject) -> None:
     i = data.draw(st.integers(0, len(source)))
     j = data.draw(st.integers(i, min(len(source), i + 3)))
     inserted = data.draw(st.text(st.sampled_from('"/()[]{}|?*+~.:->%\\x^$019²a \n'), max_size=3))

@@ -1,4 +1,4 @@
-"""Trimming: what derives nothing and what is never reached goes, and the language stays."""
+"""Trimming removes unproductive and unreachable rules and preserves the language."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,26 +7,26 @@ from hypothesis import strategies as st
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text, trim
 from support.earley import Recogniser
-from support.sample_grammars import ALPHABETS, SAMPLES, lark_language, longest_within, strings
+from support.sample_grammars import ALPHABETS, SAMPLES, lark_language, length_within, strings
 
 USELESS = '\nlost: "z" lost\nlone: "a" other\nother: "b"'
 
 
-def test_reports_and_drops_what_derives_nothing() -> None:
+def test_unproductive_rules_are_reported_and_removed() -> None:
     trimmed = trim(read_grammar('start: "a" | "b" x | y\nx: "c" x | y "d"\ny: x'))
     assert trimmed.unproductive == ("x", "y")
     assert trimmed.unreachable == ()
     assert dict(trimmed.grammar.rules) == {"start": ((Text("a"),),)}
 
 
-def test_reports_and_drops_what_is_never_reached() -> None:
+def test_unreachable_rules_are_reported_and_removed() -> None:
     trimmed = trim(read_grammar('start: "a" x\nx: "b"\ny: x z\nz: "c"'))
     assert trimmed.unproductive == ()
     assert trimmed.unreachable == ("y", "z")
     assert set(trimmed.grammar.rules) == {"start", "x"}
 
 
-def test_what_only_unproductive_productions_reach_is_unreachable() -> None:
+def test_rules_reached_only_by_unproductive_productions_are_unreachable() -> None:
     trimmed = trim(read_grammar('start: "a" | useful lost\nuseful: "b"\nlost: lost "c"'))
     assert trimmed.unproductive == ("lost",)
     assert trimmed.unreachable == ("useful",)
@@ -44,32 +44,32 @@ def test_an_empty_character_class_derives_nothing() -> None:
     assert trimmed.unproductive == ("x",)
 
 
-def test_nothing_is_left_of_a_grammar_that_derives_nothing() -> None:
+def test_a_grammar_that_derives_nothing_becomes_empty() -> None:
     trimmed = trim(read_grammar('start: "a" start | x\nx: "b" start'))
     assert trimmed.unproductive == ("start", "x")
     assert not trimmed.grammar.rules
 
 
-def test_the_empty_string_is_something() -> None:
+def test_a_rule_of_the_empty_string_is_productive() -> None:
     assert trim(read_grammar("start: ")).grammar.rules == {"start": ((),)}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_grammar_without_useless_rules_stays_as_it_is(name: str) -> None:
+def test_a_grammar_without_useless_rules_is_unchanged(name: str) -> None:
     grammar = read_grammar(SAMPLES[name])
     assert trim(grammar) == (grammar, (), ())
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_useless_rules_go_and_the_language_is_that_of_the_clean_grammar(name: str) -> None:
+def test_removing_useless_rules_preserves_the_language(name: str) -> None:
     first, _, rest = SAMPLES[name].partition("\n")
     lark = lark_language(SAMPLES[name])
-    spoiled = read_grammar(f'{first}\n  | lost "a" | "b" lost\n{rest}{USELESS}')
-    trimmed = trim(spoiled)
+    with_useless = read_grammar(f'{first}\n  | lost "a" | "b" lost\n{rest}{USELESS}')
+    trimmed = trim(with_useless)
     assert trimmed.unproductive == ("lost",)
     assert trimmed.unreachable == ("lone", "other")
     ours = Recogniser(trimmed.grammar)
-    for text in strings(ALPHABETS[name], longest_within(ALPHABETS[name], 300)):
+    for text in strings(ALPHABETS[name], length_within(ALPHABETS[name], 300)):
         assert ours.accepts(text) == lark(text), text
 
 

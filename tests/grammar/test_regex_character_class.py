@@ -1,4 +1,4 @@
-"""Regular expressions for one character, against the module whose syntax they have."""
+"""Patterns of one character as character classes, compared with the `regex` module."""
 
 import string
 import warnings
@@ -11,27 +11,27 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import LimitExceeded
-from fewparse.grammar.readers.single_char import PLAIN_CLASS, single_char
+from fewparse.grammar.readers.regex import PLAIN_CLASS, character_class
 from fewparse.grammar.rules import LAST_CODE_POINT, SURROGATES, Chars
 
 EVERYTHING = Chars(()).negated()
 
 
-class Refused(Exception):
+class Rejected(Exception):
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
         self.message, self.offset = message, offset
 
 
-def refuse(message: str, offset: int) -> NoReturn:
-    raise Refused(message, offset)
+def reject(message: str, offset: int) -> NoReturn:
+    raise Rejected(message, offset)
 
 
-def refused(pattern: str) -> Refused:
+def rejection_of(pattern: str) -> Rejected:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(Refused) as caught:
-            single_char(pattern, refuse)
+        with pytest.raises(Rejected) as caught:
+            character_class(pattern, reject)
     return caught.value
 
 
@@ -60,32 +60,32 @@ def refused(pattern: str) -> Refused:
     ],
 )
 def test_a_pattern_stands_for_these_characters(pattern: str, ranges: tuple[tuple[int, int], ...]) -> None:
-    assert single_char(pattern, refuse) == Chars(ranges)
+    assert character_class(pattern, reject) == Chars(ranges)
 
 
 def test_a_negated_class_is_all_other_characters() -> None:
-    assert single_char('[^"]', refuse) == Chars(((34, 34),)).negated()
+    assert character_class('[^"]', reject) == Chars(((34, 34),)).negated()
 
 
 def test_a_property_stands_for_all_its_characters() -> None:
-    letters = single_char(r"\p{L}", refuse)
+    letters = character_class(r"\p{L}", reject)
     assert all(c in letters for c in "aÄßж中")
     assert not any(c in letters for c in "1 _😀")
 
 
 @pytest.mark.parametrize("pattern", ["a?", "", "(?s:.)"])
-def test_a_pattern_that_matches_nothing_too_is_any_character(pattern: str) -> None:
-    assert single_char(pattern, refuse) == EVERYTHING
+def test_a_pattern_that_also_matches_the_empty_string_is_any_character(pattern: str) -> None:
+    assert character_class(pattern, reject) == EVERYTHING
 
 
 @pytest.mark.parametrize("pattern", ["ab", "a{2}", "(?V1)[a--a]"])
-def test_a_pattern_that_needs_more_than_one_character_is_none(pattern: str) -> None:
-    assert single_char(pattern, refuse) == Chars(())
+def test_a_pattern_that_needs_more_than_one_character_is_empty(pattern: str) -> None:
+    assert character_class(pattern, reject) == Chars(())
 
 
-def test_surrogates_are_no_characters() -> None:
+def test_surrogates_are_excluded() -> None:
     for pattern in (f"[{chr(0)}-{chr(LAST_CODE_POINT)}]", "[^a]", r"\p{Cs}|a", r"[\ud7ff-\ue000]"):
-        for low, high in single_char(pattern, refuse).ranges:
+        for low, high in character_class(pattern, reject).ranges:
             assert high < SURROGATES.ranges[0][0] or low > SURROGATES.ranges[0][1]
 
 
@@ -97,18 +97,18 @@ def test_a_class_is_read_as_the_module_matches_it(content: str, negated: bool) -
     try:
         match = regex.compile(pattern).match
     except regex.error:
-        assert refused(pattern)
+        assert rejection_of(pattern)
         return
-    chars = single_char(pattern, refuse)
+    chars = character_class(pattern, reject)
     for char in map(chr, [*range(0x180), *range(0x4DFF, 0x4E10), 0xD7FF, 0xE000, LAST_CODE_POINT]):
         assert (char in chars) == bool(match(char)), char
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.one_of(st.sampled_from(string.printable), st.characters(exclude_categories=["Cs"])))
-def test_a_single_character_stands_for_itself_unless_it_is_a_sign(char: str) -> None:
+def test_a_character_without_special_meaning_stands_for_itself(char: str) -> None:
     assume(char not in r"\.^$*+?{}[]|()")
-    assert single_char(char, refuse) == Chars(((ord(char), ord(char)),))
+    assert character_class(char, reject) == Chars(((ord(char), ord(char)),))
     assert regex.compile(char).match(char)
 
 
@@ -122,40 +122,40 @@ def test_a_single_character_stands_for_itself_unless_it_is_a_sign(char: str) -> 
         ("(?P<n>a", "missing )", 7),
         ("x(?:a{100}){100}", "the counts of the regular expression are too large", 5),
         ("x{999999999}", "the counts of the regular expression are too large", 1),
-        ("a(?R)?", "a regular expression that calls its own parts is not understood", 1),
-        ("(a|(?1))", "a regular expression that calls its own parts is not understood", 3),
+        ("a(?R)?", "a regular expression that calls its own parts is not supported", 1),
+        ("(a|(?1))", "a regular expression that calls its own parts is not supported", 3),
         ("(" * 900 + "a" + ")" * 900, "the regular expression is too complex", 0),
     ],
 )
-def test_a_mistake_has_its_place(pattern: str, message: str, offset: int) -> None:
-    error = refused(pattern)
+def test_a_mistake_has_its_offset(pattern: str, message: str, offset: int) -> None:
+    error = rejection_of(pattern)
     assert message in error.message
     assert error.offset == offset
 
 
 def test_a_long_class_is_read_and_any_other_long_pattern_exceeds_a_limit() -> None:
     han = "".join(map(chr, range(0x4E00, 0x9000)))
-    assert single_char(f"[{han}]", refuse) == Chars(((0x4E00, 0x8FFF),))
+    assert character_class(f"[{han}]", reject) == Chars(((0x4E00, 0x8FFF),))
     with pytest.raises(LimitExceeded, match="2,001 characters"):
-        single_char("a|" * 1_000 + "b", refuse)
+        character_class("a|" * 1_000 + "b", reject)
 
 
-def test_a_pattern_that_warns_elsewhere_warns_nobody_here() -> None:
+def test_warnings_of_the_module_are_suppressed() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert "b" in single_char("[[ab]", refuse)
+        assert "b" in character_class("[[ab]", reject)
 
 
 @settings(max_examples=15, deadline=None, derandomize=True, database=None)
 @given(st.text(st.sampled_from("ab[](){}|?*+^$.\\dpwLxu0:-&<=!"), min_size=2, max_size=6))
-def test_any_pattern_is_read_or_refused_at_a_place_inside_it(pattern: str) -> None:
-    places: list[int] = []
+def test_any_pattern_is_read_or_rejected_at_an_offset_inside_it(pattern: str) -> None:
+    offsets: list[int] = []
 
-    def note(message: str, offset: int) -> NoReturn:
-        places.append(offset)
-        raise Refused(message, offset)
+    def record(message: str, offset: int) -> NoReturn:
+        offsets.append(offset)
+        raise Rejected(message, offset)
 
-    with suppress(Refused):
-        chars = single_char(pattern, note)
+    with suppress(Rejected):
+        chars = character_class(pattern, record)
         assert ("a" in chars) == bool(regex.compile(pattern).match("a"))
-    assert all(0 <= offset <= len(pattern) for offset in places)
+    assert all(0 <= offset <= len(pattern) for offset in offsets)

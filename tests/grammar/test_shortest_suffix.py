@@ -1,4 +1,4 @@
-"""What ends a begun text is the shortest there is."""
+"""The completer finds the shortest suffix that makes a prefix a sentence."""
 
 import random
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from fewparse.domains.load import find_domain
-from fewparse.grammar.parsing.completion import Completer
+from fewparse.grammar.parsing.shortest_suffix import Completer
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar
 from support.earley import Recogniser
@@ -14,8 +14,8 @@ from support.random_grammars import ALPHABET, candidates, examples, heights, pla
 from support.sample_grammars import strings
 
 
-def missing(recogniser: Recogniser, text: str) -> int | None:
-    """How many characters the shortest sentence has behind a text, by breadth-first search."""
+def shortest_length(recogniser: Recogniser, text: str) -> int | None:
+    """The length of the shortest suffix that makes the text a sentence, by breadth-first search."""
     frontier, seen = [text], set()
     for longer in frontier:
         row = recogniser.row(longer.encode())
@@ -29,22 +29,22 @@ def missing(recogniser: Recogniser, text: str) -> int | None:
 
 @given(plain_grammars(), seeds)
 @examples(200)
-def test_no_shorter_text_makes_a_sentence(grammar: Grammar, rng: random.Random) -> None:
+def test_no_shorter_suffix_makes_a_sentence(grammar: Grammar, rng: random.Random) -> None:
     completer = Completer(grammar)
     if grammar.start not in heights(grammar):
-        assert completer.complete("") is None
+        assert completer.shortest_suffix("") is None
         return
     recogniser = Recogniser(grammar)
-    whole = candidates(grammar, rng, count=2)
-    begun = [text[: rng.randrange(len(text) + 1)] for text in whole]
-    for text in [*whole, *begun, *rng.sample(list(strings("ab", 3)), 4), ""]:
-        found = completer.complete(text)
-        assert (None if found is None else len(found)) == missing(recogniser, text), text
+    sentences = list(candidates(grammar, rng, count=2))
+    prefixes = [text[: rng.randrange(len(text) + 1)] for text in sentences]
+    for text in [*sentences, *prefixes, *rng.sample(list(strings("ab", 3)), 4), ""]:
+        found = completer.shortest_suffix(text)
+        assert (None if found is None else len(found)) == shortest_length(recogniser, text), text
         assert found is None or recogniser.accepts(text + found)
 
 
 @pytest.mark.parametrize(
-    ("begun", "ending"),
+    ("prefix", "suffix"),
     [
         ("(on (lamp", " b))"),
         ("(on (lamp b", "))"),
@@ -53,15 +53,15 @@ def test_no_shorter_text_makes_a_sentence(grammar: Grammar, rng: random.Random) 
         ("(on (lamb", None),
     ],
 )
-def test_a_text_is_ended_where_it_stands(begun: str, ending: str | None) -> None:
+def test_shortest_suffixes_of_a_small_grammar(prefix: str, suffix: str | None) -> None:
     rules = (
         'start: "(on " lamp ")" | "(say \\"" TEXT "\\")"\nlamp: "(lamp " ROOM ")"\nROOM: /[b-z]/\nTEXT: /[a-z]+/'
     )
-    assert Completer(read_grammar(rules)).complete(begun) == ending
+    assert Completer(read_grammar(rules)).shortest_suffix(prefix) == suffix
 
 
 @pytest.mark.parametrize(
-    ("begun", "ending"),
+    ("prefix", "suffix"),
     [
         ("change the event", " to be an event"),
         ('create an event with "Ann" and the manager of ', '""'),
@@ -69,5 +69,5 @@ def test_a_text_is_ended_where_it_stands(begun: str, ending: str | None) -> None
         ("create an event named", None),
     ],
 )
-def test_a_sentence_of_a_large_grammar_is_ended_as_well(begun: str, ending: str | None) -> None:
-    assert Completer(find_domain("smcalflow").side("canonical")).complete(begun) == ending
+def test_shortest_suffixes_of_a_large_grammar(prefix: str, suffix: str | None) -> None:
+    assert Completer(find_domain("smcalflow").side("canonical")).shortest_suffix(prefix) == suffix
