@@ -194,7 +194,7 @@ def either_case(*chars: str) -> set[str]:
 
 
 def character_class(pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars:
-    """Return the characters at whose beginning a pattern of the `regex` module matches.
+    """Return the characters `c` for which `regex.match(pattern, c)` succeeds.
 
     So `a?` is any character, since it also matches the empty string, and `ab` is none. `fail(message, offset)`
     reports a mistake and raises. Raises LimitExceeded if the pattern is too long or too slow.

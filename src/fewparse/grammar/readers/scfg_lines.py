@@ -315,16 +315,12 @@ class LineReader:
     def _regex(self) -> Regex:
         text = self._text()
         if text == "//":
-            self._fail(
-                "this regular expression is empty", f"Any character except a line break is /./. {NO_COMMENT}"
-            )
+            self._fail("this regular expression is empty", f"Any character but a line break is /./. {NO_COMMENT}")
         if (len(text) - len(text[:-1].rstrip("\\"))) % 2 == 0:
             self._fail("a regular expression ends at the next slash", SLASH, offset=len(text) - 1)
 
         def fail(message: str, offset: int) -> NoReturn:
-            self._fail(
-                message, "The syntax is that of Python's `regex` module, for one character.", offset=1 + offset
-            )
+            self._fail(message, "It has the syntax of Python's `regex`, for one character.", offset=1 + offset)
 
         chars = character_class(text[1:-1], fail)
         self._index += 1
