@@ -11,8 +11,8 @@ from typing import get_args
 
 from fewparse import load_domain
 from fewparse.datasets.overnight.world import WORLDS
-from fewparse.grammar.induction.induce import Merge, coverage, induce
-from fewparse.grammar.induction.rule_writer import kind_of
+from fewparse.grammar.induction.induce import MergeLevel, coverage, induce
+from fewparse.grammar.induction.rule_writer import literal_class
 from fewparse.grammar.induction.sexpr import Atom, Node, read_program
 from measure import write
 
@@ -26,7 +26,7 @@ def main() -> None:
     shares: list[list[float]] = []
     for name, given, wanted in tasks():
         distinct = sorted(set(wanted))
-        induced = {merge: induce(given, merge) for merge in get_args(Merge)}
+        induced = {merge: induce(given, merge) for merge in get_args(MergeLevel)}
         grammars = {merge: result.grammar for merge, result in induced.items()}
         examples = {merge: coverage(grammar, wanted).share for merge, grammar in grammars.items()}
         programs = {f"{merge}, distinct": coverage(g, distinct).share for merge, g in grammars.items()}
@@ -85,7 +85,7 @@ def words(program: str) -> set[str]:
         node = agenda.pop()
         if not isinstance(node, Atom):
             agenda += node.items
-        elif not node.quoted and kind_of(node.text) is None:
+        elif not node.quoted and literal_class(node.text) is None:
             found.add(node.text)
     return found
 

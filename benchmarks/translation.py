@@ -34,7 +34,9 @@ def main() -> None:
     grammar = read_grammar()
     translator = Translator(grammar)
     programs = distinct_programs()
-    learned = translator.learn(f" {json.loads(line)['program']}" for line in open_lines("train_300.jsonl"))
+    learned = translator.with_learned_scorer(
+        f" {json.loads(line)['program']}" for line in open_lines("train_300.jsonl")
+    )
     for program in programs[:100]:  # the automaton learns the grammar
         translator.to_program(translator.to_utterance(program).best or "")
     rows = []

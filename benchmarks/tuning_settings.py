@@ -23,7 +23,7 @@ from fewparse.domains.examples import read_examples
 from fewparse.evaluate.metrics import Judge
 from fewparse.evaluate.run import split_files
 from fewparse.example import Target
-from fewparse.grammar.analysis.sampling import render
+from fewparse.grammar.analysis.sampling import sample_pairs
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.lm.adapter import Provenance
 from fewparse.lm.embedded import EmbeddedModel
@@ -221,7 +221,7 @@ def spoken(domain: Domain) -> list[Example]:
     """Canonical utterances that stand for themselves: a sample of the grammar, or all of a closed language."""
     if domain.constraint_kind.synchronous:
         assert isinstance(domain.language, SynchronousGrammar)
-        sampled = render(domain.language, SAMPLED, seed=0, depth=SHALLOW)
+        sampled = sample_pairs(domain.language, SAMPLED, seed=0, depth=SHALLOW)
         return [Example(pair.utterance, pair.program, pair.utterance) for pair in sampled]
     said = {e.canonical: replace(e, utterance=e.canonical or "", context="") for e in domain.known_outputs}
     return list(said.values())

@@ -15,7 +15,7 @@ from support.cli_runner import Ended, fewparse
 PROGRAM = "(list (meetings (with me Maria) (on next-week)))"
 CANONICAL = "list my meetings with Maria next week"
 LAMPS = r"""
-# A lamp, two ways to say it.
+# A lamp, with two utterances.
 start -> " turn on the " device | " switch the " device " on" , " (on " device ")"
 start -> " wrap " start , " (do" start ")"
 start -> " just" start , start
@@ -31,21 +31,21 @@ def lamps(tmp_path: Path) -> str:
     return str(path)
 
 
-def answers(ended: Ended) -> list[dict[str, Any]]:
+def json_lines(ended: Ended) -> list[dict[str, Any]]:
     assert ended.code == 0, ended.err
     return [json.loads(line) for line in ended.out.splitlines()]
 
 
-def test_translate_gives_one_object_a_line_both_ways() -> None:
-    (there,) = answers(fewparse("grammar", "translate", "calendar", "--to", "utterance", stdin=PROGRAM + "\n"))
+def test_translate_prints_one_object_per_line_in_both_directions() -> None:
+    (there,) = json_lines(fewparse("grammar", "translate", "calendar", "--to", "utterance", stdin=PROGRAM + "\n"))
     assert there == {"input": PROGRAM, "output": CANONICAL, "alternatives": [], "derivations": 1, "error": None}
-    (back,) = answers(fewparse("grammar", "translate", "calendar", "--to", "program", stdin=CANONICAL))
+    (back,) = json_lines(fewparse("grammar", "translate", "calendar", "--to", "program", stdin=CANONICAL))
     assert back == {"input": CANONICAL, "output": PROGRAM, "alternatives": [], "derivations": 1, "error": None}
 
 
-def test_lines_are_taken_as_they_are_and_none_is_lost(lamps: str) -> None:
+def test_lines_are_translated_unchanged_and_none_is_lost(lamps: str) -> None:
     given = b" turn on the lamp\nturn on the lamp\n\n turn on the lamp \n\xff\xfe\n turn on the lamp"
-    found = answers(fewparse("grammar", "translate", lamps, "--to", "program", stdin=given))
+    found = json_lines(fewparse("grammar", "translate", lamps, "--to", "program", stdin=given))
     assert [line["output"] for line in found] == [" (on lamp)", None, None, None, None, " (on lamp)"]
     assert [line["input"] for line in found][:4] == given.decode(errors="replace").split("\n")[:4]
     assert found[0]["alternatives"] == [" (on light)"]
@@ -55,16 +55,16 @@ def test_lines_are_taken_as_they_are_and_none_is_lost(lamps: str) -> None:
     assert found[1]["derivations"] == 0
 
 
-def test_the_shortest_utterance_comes_first_and_the_others_follow(lamps: str) -> None:
-    (found,) = answers(fewparse("grammar", "translate", lamps, "--to", "utterance", stdin=" (on lamp)"))
+def test_utterances_are_ordered_by_length(lamps: str) -> None:
+    (found,) = json_lines(fewparse("grammar", "translate", lamps, "--to", "utterance", stdin=" (on lamp)"))
     assert found["output"] == " turn on the lamp"
     assert found["alternatives"][:2] == [" switch the lamp on", " just turn on the lamp"]
     assert found["derivations"] is None
 
 
-def test_alternatives_are_as_many_as_asked(lamps: str) -> None:
-    for wanted in (0, 1, 3):
-        (found,) = answers(
+def test_the_number_of_alternatives_is_as_requested(lamps: str) -> None:
+    for requested in (0, 1, 3):
+        (found,) = json_lines(
             fewparse(
                 "grammar",
                 "translate",
@@ -72,46 +72,46 @@ def test_alternatives_are_as_many_as_asked(lamps: str) -> None:
                 "--to",
                 "utterance",
                 "--alternatives",
-                str(wanted),
+                str(requested),
                 stdin=" (on lamp)",
             )
         )
-        assert len(found["alternatives"]) == wanted
+        assert len(found["alternatives"]) == requested
 
 
-def test_programs_to_learn_from_decide_between_readings(lamps: str, tmp_path: Path) -> None:
-    taught = tmp_path / "programs.txt"
-    taught.write_text(" (on light)\n" * 3)
-    (found,) = answers(
+def test_programs_to_learn_from_determine_the_best_translation(lamps: str, tmp_path: Path) -> None:
+    programs = tmp_path / "programs.txt"
+    programs.write_text(" (on light)\n" * 3)
+    (found,) = json_lines(
         fewparse(
-            "grammar", "translate", lamps, "--to", "program", "--learn", str(taught), stdin=" turn on the lamp"
+            "grammar", "translate", lamps, "--to", "program", "--learn", str(programs), stdin=" turn on the lamp"
         )
     )
     assert (found["output"], found["alternatives"]) == (" (on light)", [" (on lamp)"])
-    refused = fewparse("grammar", "translate", lamps, "--to", "program", "--scorer", "learned")
-    assert refused.code == 2
-    assert "--learn" in refused.err
+    rejected = fewparse("grammar", "translate", lamps, "--to", "program", "--scorer", "learned")
+    assert rejected.code == 2
+    assert "--learn" in rejected.err
 
 
-def test_render_gives_the_same_pairs_for_the_same_seed_and_they_translate() -> None:
+def test_sample_prints_the_same_pairs_for_the_same_seed_and_they_translate() -> None:
     first = fewparse("grammar", "render", "calendar", "-n", "5", "--seed", "3")
     assert first == fewparse("grammar", "render", "calendar", "-n", "5", "--seed", "3")
     assert first.out != fewparse("grammar", "render", "calendar", "-n", "5", "--seed", "4").out
-    pairs = answers(first)
+    pairs = json_lines(first)
     assert len(pairs) == 5
     given = "\n".join(pair["utterance"] for pair in pairs)
-    back = answers(fewparse("grammar", "translate", "calendar", "--to", "program", stdin=given))
+    back = json_lines(fewparse("grammar", "translate", "calendar", "--to", "program", stdin=given))
     assert [line["output"] for line in back] == [pair["program"] for pair in pairs]
 
 
-def test_an_exported_side_is_read_by_lark() -> None:
+def test_lark_parses_with_an_exported_side() -> None:
     for side, text in (("program", PROGRAM), ("utterance", CANONICAL)):
         exported = fewparse("grammar", "export", "calendar", "--side", side, "--as", "lark")
         assert exported.code == 0
         assert Lark(exported.out, parser="earley", lexer="dynamic_complete").parse(text)
 
 
-def test_an_exported_grammar_is_read_again(tmp_path: Path) -> None:
+def test_an_exported_grammar_can_be_loaded(tmp_path: Path) -> None:
     path = tmp_path / "again.lark"
     path.write_text(fewparse("grammar", "export", "calendar", "--as", "lark").out)
     assert fewparse("grammar", "check", str(path)).out == "passed\n"
@@ -123,7 +123,7 @@ def test_gbnf_has_a_root() -> None:
     assert exported.out.startswith("root ::= ")
 
 
-def test_a_tree_is_shown_in_the_terminal_and_drawn_to_a_file(tmp_path: Path) -> None:
+def test_a_tree_is_printed_or_drawn_to_a_file(tmp_path: Path) -> None:
     shown = fewparse("grammar", "tree", "calendar", CANONICAL, "--side", "utterance")
     assert shown.code == 0
     assert "Maria" in shown.out
@@ -132,7 +132,7 @@ def test_a_tree_is_shown_in_the_terminal_and_drawn_to_a_file(tmp_path: Path) -> 
     assert ElementTree.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_a_tree_of_what_is_not_derived_shows_where_it_goes_wrong() -> None:
+def test_a_tree_of_a_text_that_is_not_derived_shows_the_position_of_the_error() -> None:
     ended = fewparse("grammar", "tree", "calendar", "(list (meetngs))")
     assert ended.code == 1
     message, line, mark = ended.err.rstrip("\n").split("\n")
@@ -144,22 +144,22 @@ def test_a_tree_of_a_plain_grammar(tmp_path: Path) -> None:
     path = tmp_path / "plain.lark"
     path.write_text('start: "a" start | "b"\n')
     assert fewparse("grammar", "tree", str(path), "aab").out.count("start") == 3
-    refused = fewparse("grammar", "tree", str(path), "b", "--side", "utterance")
-    assert refused.code == 2
-    assert "no utterances" in refused.err
+    rejected = fewparse("grammar", "tree", str(path), "b", "--side", "utterance")
+    assert rejected.code == 2
+    assert "no utterances" in rejected.err
 
 
 def test_stats_count_rules_and_the_derivations_of_lines(lamps: str) -> None:
     shown = fewparse("grammar", "stats", lamps, "--lines", "--side", "program", stdin=" (on lamp)\n (no lamp)\n")
     assert shown.code == 0
-    assert shown.out.startswith("5 rules, 6 ways to say them")
-    assert "1 derived, 1 not" in shown.out
+    assert shown.out.startswith("5 rules, 6 utterance patterns")
+    assert "1 derived, 1 not derived" in shown.out
     value = json.loads(fewparse("grammar", "stats", lamps, "--json").out)
     assert value["rules"] == 5
     assert value["sides"]["program"]["cycles"] == [["start"]]
 
 
-def test_induce_writes_a_grammar_and_says_how_much_it_covers(tmp_path: Path) -> None:
+def test_induce_prints_a_grammar_and_its_coverage(tmp_path: Path) -> None:
     domain = load_domain("calendar")
     held_out = str(domain.folder / "test.jsonl")
     ended = fewparse("grammar", "induce", "calendar", "--merge", "typed", "--held-out", held_out)
@@ -172,12 +172,12 @@ def test_induce_writes_a_grammar_and_says_how_much_it_covers(tmp_path: Path) -> 
     assert tree.code == 0
 
 
-def test_check_passes_on_a_right_domain_and_counts_what_it_looked_at() -> None:
+def test_check_passes_on_a_correct_domain_and_counts_its_examples() -> None:
     ended = fewparse("check", "calendar")
     assert (ended.code, ended.out) == (0, "calendar: passed (738 examples, 80 held-out examples)\n")
 
 
-def test_check_fails_on_a_leak_and_says_it_in_json_too(tmp_path: Path) -> None:
+def test_check_fails_on_a_leak_and_reports_it_in_json(tmp_path: Path) -> None:
     home = make_domain("home", tmp_path / "home")
     example = (home / "examples.jsonl").read_text().splitlines()[0]
     with (home / "test.jsonl").open("a") as file:
@@ -195,20 +195,20 @@ MISTAKES = {
     "an empty folder": (["empty"], 1, "the folder has no .scfg file"),
     "a syntax error": (["wrong.scfg"], 1, "wrong.scfg:1:"),
     "a file that is not UTF-8": (["latin.scfg"], 1, "not UTF-8 text (byte 14)"),
-    "nothing productive": (["endless.scfg"], 1, "no text at all is derived"),
+    "nothing productive": (["endless.scfg"], 1, "the start symbol derives no text"),
     "a folder as lark": (["empty", "--dialect", "lark"], 2, "is a folder"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_with_its_next_step(mistake: str, tmp_path: Path) -> None:
-    (place, *options), code, said = MISTAKES[mistake]
+def test_a_mistake_is_reported_with_a_hint(mistake: str, tmp_path: Path) -> None:
+    (grammar, *options), code, message = MISTAKES[mistake]
     (tmp_path / "rules.txt").write_text("start: 'a'")
     (tmp_path / "empty").mkdir()
     (tmp_path / "wrong.scfg").write_text('start -> "a" | "b"\n')
     (tmp_path / "latin.scfg").write_bytes(b'start -> "caf\xe9"\n')
     (tmp_path / "endless.scfg").write_text('start -> "a" start\n')
-    path = tmp_path / place
-    ended = fewparse("grammar", "check", str(path) if path.exists() else place, *options)
+    path = tmp_path / grammar
+    ended = fewparse("grammar", "check", str(path) if path.exists() else grammar, *options)
     assert ended.code == code
-    assert said in ended.out + ended.err
+    assert message in ended.out + ended.err

@@ -1,4 +1,4 @@
-"""The grammar of a benchmark can be looked at and translated with before its examples are fetched."""
+"""The grammar of a benchmark can be used for translation before its examples are downloaded."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.cli.grammar import make_translator
-from fewparse.cli.grammar_source import choose
+from fewparse.cli.grammar_source import resolve_grammar
 from fewparse.domains import load as loading
 from fewparse.errors import DataUnavailable
 from support.cli_runner import fewparse
@@ -21,7 +21,7 @@ EXAMPLE = '{"utterance": "music!", "program": "(on gramophone)"}\n'
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder without anything in it, and a package in which a benchmark has a tiny grammar."""
+    """A data folder that does not exist yet, and a package in which a benchmark has a tiny grammar."""
     folder = tmp_path / "package" / "smcalflow"
     folder.mkdir(parents=True)
     (folder / "domain.toml").write_text('name = "smcalflow"\n[constraint]\ngrammar = "grammar.scfg"\n')
@@ -31,43 +31,50 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data"
 
 
-def test_the_shortest_program_wins_and_that_is_said(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    translator = make_translator(choose("smcalflow"), "program")
+def test_without_examples_programs_are_ranked_by_length_with_a_warning(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    translator = make_translator(resolve_grammar("smcalflow"), "program")
     assert translator.to_program("play the music").best == "(on radio)"
-    said = capsys.readouterr().err
-    assert "the shortest program wins, not the likeliest: the examples of smcalflow are not in" in said
-    assert "fewparse data get smcalflow" in said
+    warning = capsys.readouterr().err
+    assert "programs are ranked by length, not by probability: the examples of smcalflow are not in" in warning
+    assert "fewparse data get smcalflow" in warning
 
 
-def test_nothing_is_said_where_nothing_is_missed(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert make_translator(choose("smcalflow"), "utterance").to_utterance("(on radio)").best == "play the music"
-    assert make_translator(choose("smcalflow"), "program", "shortest").to_program("play the music").best
+def test_there_is_no_warning_if_no_learned_scorer_is_needed(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        make_translator(resolve_grammar("smcalflow"), "utterance").to_utterance("(on radio)").best
+        == "play the music"
+    )
+    assert make_translator(resolve_grammar("smcalflow"), "program", "shortest").to_program("play the music").best
     assert capsys.readouterr().err == ""
 
 
-def test_what_must_be_learned_has_to_be_fetched(data: Path) -> None:
+def test_an_explicit_learned_scorer_requires_the_examples(data: Path) -> None:
     with pytest.raises(DataUnavailable, match="fewparse data get smcalflow"):
-        make_translator(choose("smcalflow"), "program", "learned")
+        make_translator(resolve_grammar("smcalflow"), "program", "learned")
 
 
-def test_once_they_are_fetched_the_likeliest_program_wins(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_examples_programs_are_ranked_by_probability(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (data / "smcalflow").mkdir(parents=True)
     (data / "smcalflow" / "examples.jsonl").write_text(EXAMPLE)
     for scorer in (None, "learned"):
-        translator = make_translator(choose("smcalflow"), "program", scorer)
+        translator = make_translator(resolve_grammar("smcalflow"), "program", scorer)
         assert translator.to_program("play the music").best == "(on gramophone)"
     assert capsys.readouterr().err == ""
 
 
-def test_a_grammar_that_examples_would_have_to_make_needs_them(data: Path) -> None:
+def test_an_induced_grammar_requires_the_examples(data: Path) -> None:
     (loading.package() / "overnight").mkdir()
     settings = 'name = "overnight"\n[constraint]\nkind = "induced"\n'
     (loading.package() / "overnight" / "domain.toml").write_text(settings)
     with pytest.raises(DataUnavailable, match="the examples of overnight/blocks"):
-        choose("overnight/blocks")
+        resolve_grammar("overnight/blocks")
 
 
-def test_what_is_misspelt_in_a_large_grammar_is_told_in_a_few_words(tmp_path: Path) -> None:
+def test_the_error_for_a_misspelling_in_a_large_grammar_is_short(tmp_path: Path) -> None:
     given = "(Yield :output (Today))\n(Yeild :output (Today))\n(Yield :output (Tomorow))\n(Yield :output (Today)\n"
     ended = fewparse(
         *("grammar", "translate", "smcalflow", "--to", "utterance"),

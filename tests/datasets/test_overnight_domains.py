@@ -8,7 +8,7 @@ from fewparse import Parser, load_domain
 from fewparse.datasets.overnight.execute import denote
 from fewparse.datasets.overnight.world import WORLDS, load_world
 from fewparse.example import Target
-from fewparse.grammar.analysis.sampling import render_side
+from fewparse.grammar.analysis.sampling import sample_sentences
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES
 
@@ -63,7 +63,9 @@ def test_an_induced_constraint_says_what_is_taught_and_programs_that_no_list_kno
     assert all(constraint.accepts(program.encode()) for program in taught)
     beyond = {item.program for item in domain.test_examples} - taught
     assert any(constraint.accepts(program.encode()) for program in beyond)
-    new = set(render_side(domain.grammar, 100, seed=0)) - {meaning.program for meaning in domain.known_outputs}
+    new = set(sample_sentences(domain.grammar, 100, seed=0)) - {
+        meaning.program for meaning in domain.known_outputs
+    }
     assert all(constraint.accepts(program.encode()) for program in new)
     assert any(denote(program, load_world(name)).error is None for program in new)
 

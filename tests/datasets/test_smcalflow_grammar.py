@@ -106,7 +106,7 @@ def assert_comes_back(program: str) -> str:
     """The canonical utterance of a program, which means it and nothing else."""
     said = translator().to_utterance(program)
     assert said.best is not None, f"{program} {said.error}"
-    assert translator().to_program(said.best, wanted=2).texts == (program,), said.best
+    assert translator().to_program(said.best, k=2).texts == (program,), said.best
     return said.best
 
 

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from fewparse.domains.load import find_domain
-from fewparse.grammar.analysis.sampling import Pair, render
+from fewparse.grammar.analysis.sampling import Pair, sample_pairs
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.translator import Translator
 
@@ -27,13 +27,13 @@ def translator() -> Translator:
 
 
 def assert_means_one_thing(pair: Pair, by: Translator) -> None:
-    assert by.to_program(pair.utterance, wanted=2).texts == (pair.program,), pair.utterance
+    assert by.to_program(pair.utterance, k=2).texts == (pair.program,), pair.utterance
 
 
 @pytest.mark.parametrize("depth", [6, 9, 12, 16, 24])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_random_sentence_means_one_program(seed: int, depth: int) -> None:
-    for pair in render(grammar(), 200, seed, depth):
+    for pair in sample_pairs(grammar(), 200, seed, depth):
         if len(pair.utterance) <= LONGEST:
             assert_means_one_thing(pair, translator())
 
@@ -45,7 +45,7 @@ def test_a_random_part_of_a_sentence_means_one_thing() -> None:
         parts = replace(grammar(), start=name)
         by = Translator(parts)
         for depth in (5, 8, 11):
-            for pair in render(parts, 8, depth, depth):
+            for pair in sample_pairs(parts, 8, depth, depth):
                 if len(pair.utterance) <= LONGEST:
                     assert_means_one_thing(pair, by)
 

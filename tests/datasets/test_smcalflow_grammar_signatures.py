@@ -211,4 +211,4 @@ def test_every_signature_can_be_said_and_means_itself(programs: dict[str, Signat
     for program, s in programs.items():
         said = translator.to_utterance(program)
         assert said.best is not None, f"{s}: {program} {said.error}"
-        assert translator.to_program(said.best, wanted=2).texts == (program,), f"{s}: {said.best}"
+        assert translator.to_program(said.best, k=2).texts == (program,), f"{s}: {said.best}"

@@ -145,10 +145,10 @@ class Sampler:
 
 
 def assert_there_and_back(program: str) -> None:
-    said = TRANSLATOR.to_utterance(program, wanted=2)
-    assert (said.derivations, len(said.texts)) == (1, 1), program
-    meant = TRANSLATOR.to_program(said.texts[0], wanted=2)
-    assert (meant.derivations, meant.texts) == (1, (program,))
+    said = TRANSLATOR.to_utterance(program, k=2)
+    assert (said.derivation_count, len(said.texts)) == (1, 1), program
+    meant = TRANSLATOR.to_program(said.texts[0], k=2)
+    assert (meant.derivation_count, meant.texts) == (1, (program,))
 
 
 def test_every_example_has_one_canonical_utterance_which_means_it_alone() -> None:

@@ -66,7 +66,7 @@ def report(folder: Path, vocabulary: Vocabulary | None = BYTES) -> Report:
 
 
 def findings(folder: Path, vocabulary: Vocabulary | None = BYTES) -> list[tuple[str, str, str | None]]:
-    return [(f.level, f.kind, f.place) for f in report(folder, vocabulary).findings]
+    return [(f.level, f.kind, f.location) for f in report(folder, vocabulary).findings]
 
 
 def test_a_right_domain_passes_without_a_finding(make: Make) -> None:
@@ -86,7 +86,7 @@ def test_the_bundled_domains_pass_without_error_or_warning(name: str) -> None:
 def test_a_program_that_is_not_derived_is_shown_with_a_caret_where_it_goes_wrong(make: Make) -> None:
     folder = make({"utterance": "lamp up", "program": "(up lamp)"})
     (finding,) = report(folder).findings
-    assert (finding.level, finding.kind, finding.place) == ("error", "ill-formed", "examples.jsonl:4")
+    assert (finding.level, finding.kind, finding.location) == ("error", "ill-formed", "examples.jsonl:4")
     reason, line, mark = finding.message.split("\n")
     assert reason.startswith("the program is not derived from character 2 on; expected ")
     assert "'on '" in reason
@@ -123,7 +123,7 @@ def test_a_canonical_utterance_that_is_not_the_shortest_for_its_program_is_warne
     longer = GRAMMAR + 'start -> "please turn on the " device , "(on " device ")"\n'
     given = {"utterance": "lamp 1", "program": "(on lamp)", "canonical": "please turn on the lamp"}
     (finding,) = report(make(given, grammar=longer)).findings
-    assert (finding.level, finding.kind, finding.place) == ("warning", "round trip", "examples.jsonl:4")
+    assert (finding.level, finding.kind, finding.location) == ("warning", "round trip", "examples.jsonl:4")
     assert finding.message.startswith('"please turn on the lamp" comes back as "turn on the lamp"')
 
 
@@ -203,7 +203,7 @@ def test_an_adapter_is_stale_once_the_examples_are_others(make: Make) -> None:
     assert findings(folder) == []
     make({"utterance": "please, lamp on", "program": "(on lamp)"})
     (finding,) = report(folder).findings
-    assert (finding.level, finding.kind, finding.place) == ("warning", "adapter", path.name)
+    assert (finding.level, finding.kind, finding.location) == ("warning", "adapter", path.name)
     assert "--target program" in finding.message
 
 

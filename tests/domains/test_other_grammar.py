@@ -177,7 +177,7 @@ def test_a_check_judges_examples_by_the_grammar_in_force(home: Path, other: Path
     assert check_domain(load_domain(home, grammar=other)).passed
     (other / "rules.scfg").write_text(TABLES["rules.scfg"].replace(" lamp", " light"))
     report = check_domain(load_domain(home, grammar=other))
-    assert [(f.kind, f.place) for f in report.findings if f.level == "error"] == [
+    assert [(f.kind, f.location) for f in report.findings if f.level == "error"] == [
         ("ill-formed", "examples.jsonl:1")
     ]
 

@@ -57,8 +57,8 @@ def test_a_unit_chain_of_100_000_is_parsed() -> None:
 
 def test_a_long_unit_chain_is_translated_and_learned_from() -> None:
     translator = Translator(mirrored(unit_chain(5_000)))
-    assert translator.to_program("x", wanted=3).texts == ("x",)
-    assert translator.learn(["x"]).to_program("x", wanted=3).texts == ("x",)
+    assert translator.to_program("x", k=3).texts == ("x",)
+    assert translator.with_learned_scorer(["x"]).to_program("x", k=3).texts == ("x",)
 
 
 def test_a_long_unit_cycle_is_parsed_and_translated() -> None:
@@ -66,7 +66,7 @@ def test_a_long_unit_cycle_is_parsed_and_translated() -> None:
     assert isinstance(forest, Forest)
     assert forest.count() is None
     assert len(list(forest.trees())) == 1
-    translation = Translator(mirrored(unit_cycle(2_000))).to_program("x", wanted=3)
+    translation = Translator(mirrored(unit_cycle(2_000))).to_program("x", k=3)
     assert (translation.texts, translation.complete) == (("x",), True)
 
 
@@ -117,10 +117,10 @@ def test_a_grammar_that_derives_nothing_translates_nothing(start: str) -> None:
     translator = Translator(SynchronousGrammar((loop,), start))
     for text in ("", "a"):
         translation = translator.to_program(text)
-        assert (translation.best, translation.complete, translation.derivations) == (None, True, 0)
+        assert (translation.best, translation.complete, translation.derivation_count) == (None, True, 0)
         assert translation.error is not None
         assert translator.to_utterance(text).best is None
-    assert translator.learn(["a"]).to_program("a").best is None
+    assert translator.with_learned_scorer(["a"]).to_program("a").best is None
 
 
 def test_a_grammar_that_derives_only_on_one_side_reports_it() -> None:
@@ -134,7 +134,7 @@ def test_a_grammar_that_derives_only_on_one_side_reports_it() -> None:
 def test_deep_results_have_a_repr() -> None:
     nested = Grammar({"start": ((Text("("), Ref("start"), Text(")")), (Text("x"),))})
     text = "(" * 1_500 + "x" + ")" * 1_500
-    assert "readings=" in repr(Translator(mirrored(nested)).to_program(text))
+    assert "k_best=" in repr(Translator(mirrored(nested)).to_program(text))
     forest = ForestParser(nested).parse(text)
     assert isinstance(forest, Forest)
     assert [repr(tree).startswith("Tree(") for tree in islice(forest.trees(), 2)] == [True]
@@ -150,6 +150,6 @@ def test_a_too_large_forest_exceeds_the_limit(monkeypatch: pytest.MonkeyPatch) -
 
 def test_free_parts_are_bounded() -> None:
     free = read_scfg_text('start -> "a" , /[a-z]/ /[b-z]/ /[c-z]/ /[d-z]/')
-    translation = Translator(free).to_program("a", wanted=3)
+    translation = Translator(free).to_program("a", k=3)
     assert translation.best == "abcd"
     assert not translation.complete

@@ -80,7 +80,7 @@ def test_every_translation_is_a_sentence_of_the_other_side(
 ) -> None:
     translator = Translator(grammar)
     for text in candidates(productive(grammar, "utterance"), rng, count=3, max_length=5):
-        programs = translator.to_program(text, wanted=4).texts
+        programs = translator.to_program(text, k=4).texts
         if programs:
             constraint = CfgConstraint(grammar.side("program"), BYTES)
             assert all(constraint.accepts(program.encode()) for program in programs)

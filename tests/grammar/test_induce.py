@@ -1,4 +1,4 @@
-"""A grammar from examples: it derives them all, widens with the level, and never derives a broken program."""
+"""An induced grammar derives all examples, more with each merge level, and only well-formed programs."""
 
 import gzip
 import json
@@ -16,14 +16,14 @@ from fewparse.constrain.copy_spans import free_text
 from fewparse.datasets.overnight.world import WORLDS
 from fewparse.domains.load import load_domain
 from fewparse.errors import GrammarError, UsageError
-from fewparse.grammar.induction.induce import Merge, coverage, induce
+from fewparse.grammar.induction.induce import MergeLevel, coverage, induce
 from fewparse.grammar.induction.sexpr import compact, read_program
 from fewparse.grammar.parsing.chart import ChartParser
 from fewparse.grammar.rules import Chars, Grammar, Ref, Symbol, Text, trim
 from support.data import DATA
 from support.earley import Recogniser
 
-LEVELS: tuple[Merge, ...] = get_args(Merge)
+LEVELS: tuple[MergeLevel, ...] = get_args(MergeLevel)
 SAMPLES = 60
 
 MEALS = [
@@ -71,11 +71,11 @@ def forms(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 PROGRAMS = st.lists(st.recursive(ATOMS, forms, max_leaves=8), min_size=1, max_size=6)
 
 
-def language(programs: Iterable[str], merge: Merge) -> ChartParser:
+def language(programs: Iterable[str], merge: MergeLevel) -> ChartParser:
     return ChartParser(induce(programs, merge).grammar)
 
 
-# The independent judge: its own reader, and the ways in which each function was called.
+# The oracle: a reader of its own, and the signatures with which each function was called.
 
 
 def tree(text: str) -> Any:
@@ -94,7 +94,7 @@ def tree(text: str) -> Any:
 
 
 def usages(text: str) -> set[tuple[str, tuple[str, ...]]]:
-    """Every function of a program with its arguments: `_` for a value, keywords as they are."""
+    """Return the functions of a program with their arguments: `_` for a value, keywords as they are."""
 
     def plain(item: Any) -> bool:
         return isinstance(item, str) and not item.startswith('"')
@@ -115,10 +115,10 @@ def usages(text: str) -> set[tuple[str, tuple[str, ...]]]:
     return found
 
 
-def shown_by(
-    examples: set[tuple[str, tuple[str, ...]]], head: str, arguments: tuple[str, ...], merge: Merge
+def is_licensed(
+    examples: set[tuple[str, tuple[str, ...]]], head: str, arguments: tuple[str, ...], merge: MergeLevel
 ) -> bool:
-    """Whether a function was called like this, or at the open level with the same values and known keywords."""
+    """Return whether a function was called like this; if open, with known keywords and as many values."""
     if (head, arguments) in examples:
         return True
     known = {a for h, others in examples if h == head for a in others if a != "_"}
@@ -128,13 +128,13 @@ def shown_by(
     return merge == "open" and set(keywords) <= known and len(set(keywords)) == len(keywords) and fixed in counts
 
 
-# Random sentences of a grammar.
+# A sampler that is independent of the one under test.
 
 
 class Sampler:
     def __init__(self, grammar: Grammar, seed: int) -> None:
         self.grammar = grammar
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.heights: dict[str, int] = {}
         growing = True
         while growing:
@@ -157,22 +157,22 @@ class Sampler:
             if isinstance(symbol, Text):
                 pieces.append(symbol.text)
             elif isinstance(symbol, Chars):
-                low, high = self.chance.choice(symbol.ranges)
-                pieces.append(chr(self.chance.randint(low, min(high, low + 90))))
+                low, high = self.rng.choice(symbol.ranges)
+                pieces.append(chr(self.rng.randint(low, min(high, low + 90))))
             else:
                 productions = self.grammar.rules[symbol.name]
                 heights = [self.height(p) or 0 for p in productions]
                 fitting = [p for p, h in zip(productions, heights, strict=True) if h < left or h == min(heights)]
-                agenda += [(s, left - 1) for s in reversed(self.chance.choice(fitting))]
+                agenda += [(s, left - 1) for s in reversed(self.rng.choice(fitting))]
         return "".join(pieces)
 
 
-def assert_lawful(programs: Sequence[str], samples: int, seed: int = 0) -> None:
-    """All that holds for any examples."""
+def assert_laws_hold(programs: Sequence[str], samples: int, seed: int = 0) -> None:
+    """Check the laws that hold for any examples."""
     grammars = {merge: induce(programs, merge).grammar for merge in LEVELS}
     parsers = {merge: ChartParser(grammar) for merge, grammar in grammars.items()}
     examples = {usage for program in programs for usage in usages(compact(read_program(program)))}
-    sentences: dict[Merge, list[str]] = {}
+    sentences: dict[MergeLevel, list[str]] = {}
     for merge, grammar in grammars.items():
         assert not coverage(grammar, programs).missed, merge
         sampler = Sampler(grammar, seed)
@@ -180,7 +180,7 @@ def assert_lawful(programs: Sequence[str], samples: int, seed: int = 0) -> None:
         for sentence in sentences[merge]:
             assert compact(read_program(sentence)) == sentence
             for head, arguments in usages(sentence):
-                assert shown_by(examples, head, arguments, merge), (merge, head, arguments, sentence)
+                assert is_licensed(examples, head, arguments, merge), (merge, head, arguments, sentence)
         names = list(grammar.rules)
         assert all(re.fullmatch("[a-z][a-z0-9_]*|[A-Z]+", name) and "__" not in name for name in names), names
         bodies = [frozenset(grammar.rules[name]) for name in names if name != "start"]
@@ -196,25 +196,25 @@ def assert_lawful(programs: Sequence[str], samples: int, seed: int = 0) -> None:
 def test_the_laws_hold_for_any_examples(programs: list[str], seed: int) -> None:
     examples = [program for program in programs if not re.fullmatch(r":\S+", program)]
     if examples:
-        assert_lawful(examples, 6, seed)
+        assert_laws_hold(examples, 6, seed)
 
 
 def test_the_laws_hold_for_the_bundled_calendar() -> None:
-    assert_lawful([example.program for example in load_domain("calendar").examples][::4], SAMPLES)
+    assert_laws_hold([example.program for example in load_domain("calendar").examples][::4], SAMPLES)
 
 
 @pytest.mark.parametrize("merge", LEVELS)
-def test_an_independent_parser_agrees(merge: Merge) -> None:
+def test_an_independent_parser_agrees(merge: MergeLevel) -> None:
     grammar = induce(MEALS, merge).grammar
     chart, oracle = ChartParser(grammar), Recogniser(grammar)
-    chance = random.Random(1)
+    rng = random.Random(1)
     sampler = Sampler(grammar, 1)
     for _ in range(SAMPLES):
         sentence = sampler.sentence()
-        at = chance.randrange(len(sentence))
+        at = rng.randrange(len(sentence))
         assert oracle.accepts(sentence)
-        for spoilt in (sentence[:at] + sentence[at + 1 :], sentence[:at] + "(" + sentence[at:]):
-            assert oracle.accepts(spoilt) == chart.accepts(spoilt)
+        for corrupted in (sentence[:at] + sentence[at + 1 :], sentence[:at] + "(" + sentence[at:]):
+            assert oracle.accepts(corrupted) == chart.accepts(corrupted)
 
 
 @pytest.mark.parametrize(
@@ -240,12 +240,12 @@ def test_an_independent_parser_agrees(merge: Merge) -> None:
         ("(dish soup)", None),
     ],
 )
-def test_a_level_derives_what_it_promises(program: str, level: Merge | None) -> None:
+def test_each_level_derives_the_programs_it_should(program: str, level: MergeLevel | None) -> None:
     accepting = [merge for merge in LEVELS if language(MEALS, merge).accepts(program)]
     assert accepting == list(LEVELS[LEVELS.index(level) :] if level else ())
 
 
-def test_names_behind_a_dot_are_open_where_examples_vary() -> None:
+def test_names_after_a_dot_are_generalised_if_examples_vary() -> None:
     examples = ["(of en.person.anna en.city.rome)", "(of en.person.ben en.city.rome)", "(at my.home)"]
     closed, opened = language(examples, "loose"), language(examples, "open")
     for program in ("(of en.person.carl en.city.rome)", "(of en.person.anna en.city.oslo-2_x)"):
@@ -255,7 +255,7 @@ def test_names_behind_a_dot_are_open_where_examples_vary() -> None:
         assert not opened.accepts(program)
 
 
-def test_numbers_inside_of_constants_are_open_where_examples_vary() -> None:
+def test_numbers_in_constants_are_generalised_if_examples_vary() -> None:
     opened = language(["(on May-3)", "(on May-14)", "(on June-1)", "(at 9:05am)", "(at 10:30am)"], "open")
     assert all(map(opened.accepts, ["(on May-31)", "(at 11:15am)"]))
     assert not any(map(opened.accepts, ["(on June-2)", "(on May-)", "(at May-3)", "(on May-3a)"]))
@@ -270,21 +270,21 @@ def test_keywords_are_optional_at_the_open_level_unless_all_examples_have_them()
     assert not language(examples, "loose").accepts("(event :what a)")
 
 
-def test_a_function_that_always_had_some_keyword_keeps_one() -> None:
+def test_at_least_one_keyword_is_required_if_all_examples_have_one() -> None:
     opened = language(["(f :a 1)", "(f :b 2)"], "open")
     assert opened.accepts("(f :a 1 :b 2)")
     assert not opened.accepts("(f)")
     assert language(["(f :a 1)", "(f)", "(f :b 2)"], "open").accepts("(f)")
 
 
-def test_keywords_in_contradicting_orders_stay_as_they_were_seen() -> None:
+def test_keywords_in_contradictory_orders_are_not_merged() -> None:
     opened = language(["(f :a 1 :b 2)", "(f :b 2 :a 1)", "(f :a 1 :b 2 :c 3)"], "open")
     assert opened.accepts("(f :b 2 :a 1)")
     assert not opened.accepts("(f :b 2 :a 1 :c 3)")
 
 
 @pytest.mark.parametrize(
-    ("given_literals", "derived", "refused"),
+    ("given_literals", "derived", "rejected"),
     [
         (["1", "20"], ["7", "003"], ["-1", "1.5", "", "x"]),
         (["1", "-1"], ["7", "-7"], ["1.5", "--1", "-"]),
@@ -299,22 +299,22 @@ def test_keywords_in_contradicting_orders_stay_as_they_were_seen() -> None:
     ],
 )
 @pytest.mark.parametrize("merge", LEVELS)
-def test_literals_are_classes_of_the_kinds_seen(
-    merge: Merge, given_literals: list[str], derived: list[str], refused: list[str]
+def test_literals_are_generalised_to_the_classes_seen(
+    merge: MergeLevel, given_literals: list[str], derived: list[str], rejected: list[str]
 ) -> None:
     parser = language([f"(f {literal})" for literal in given_literals], merge)
     assert all(parser.accepts(f"(f {literal})") for literal in [*given_literals, *derived])
-    assert not [literal for literal in refused if parser.accepts(f"(f {literal})")]
+    assert not [literal for literal in rejected if parser.accepts(f"(f {literal})")]
 
 
-def test_the_text_of_quotes_can_be_named_in_the_copy_option() -> None:
+def test_the_rule_of_quoted_text_can_be_used_for_copying() -> None:
     for literal in ('"a"', r'"a \" b"'):
         chars = free_text(induce([f"(f {literal})"]).grammar, "TEXT").plain
         assert "é" in chars
         assert not any(char in chars for char in '"\\\n')
 
 
-def test_a_called_name_is_the_function() -> None:
+def test_an_applied_name_identifies_the_function() -> None:
     examples = ["(call f x y)", "(call g z)"]
     assert not language(examples, "loose").accepts("(call g x y)")
     applied = induce(["(apply f x y)", "(apply g z)"], "loose", apply_heads=["apply"]).grammar
@@ -336,7 +336,7 @@ def test_spacing_is_normalised() -> None:
     assert coverage(grammar, ["( f a(g) )", "(f b (g))", "(f (g)\n(g))"]).missed == ("(f b (g))",)
 
 
-def test_the_report_counts_what_was_seen() -> None:
+def test_the_result_counts_functions_constants_and_literals() -> None:
     induced = induce(MEALS)
     assert (induced.programs, induced.functions, induced.constants) == (6, 8, 8)
     assert induced.literals == ("NATURAL",)
@@ -350,21 +350,21 @@ def test_rules_have_readable_names() -> None:
 
 
 @pytest.mark.parametrize("merge", LEVELS)
-def test_depth_is_no_limit(merge: Merge) -> None:
+def test_the_depth_of_programs_is_not_limited(merge: MergeLevel) -> None:
     deep = "(f " * 100_000 + "x" + ")" * 100_000
     parser = language([deep], merge)
     assert parser.accepts("(f (f x))")
 
 
-def test_a_broken_example_is_named_by_its_number() -> None:
+def test_a_malformed_example_is_reported_with_its_number() -> None:
     with pytest.raises(GrammarError, match=r"program 2:1:1: this \( is never closed\n    \(b \(c\)\n    \^"):
         induce(["(a)", "(b (c)"])
-    with pytest.raises(GrammarError, match="program 1:1:2: a keyword alone is no program"):
+    with pytest.raises(GrammarError, match="program 1:1:2: a keyword alone is not a program"):
         induce([" :a"])
 
 
-def test_no_examples_and_unknown_levels_are_refused() -> None:
-    with pytest.raises(UsageError, match="there are none"):
+def test_no_examples_and_unknown_levels_are_errors() -> None:
+    with pytest.raises(UsageError, match="without programs"):
         induce([])
     with pytest.raises(UsageError, match="Did you mean loose"):
         induce(["(a)"], "lose")  # type: ignore[arg-type]
@@ -376,7 +376,7 @@ def test_no_examples_and_unknown_levels_are_refused() -> None:
 def shared_programs(path: str) -> list[str]:
     file = DATA / path
     if not file.exists():
-        pytest.skip(f"{path} is not at hand")
+        pytest.skip(f"{path} is not available")
     data = file.read_bytes()
     text = (gzip.decompress(data) if file.suffix == ".gz" else data).decode()
     return [json.loads(line)["program"] for line in text.splitlines()]
@@ -384,22 +384,22 @@ def shared_programs(path: str) -> list[str]:
 
 @pytest.mark.parametrize("domain", ["basketball", "socialnetwork"])
 def test_the_laws_hold_for_overnight(domain: str) -> None:
-    assert_lawful(shared_programs(f"overnight/{domain}.train.jsonl.gz")[:200], SAMPLES)
+    assert_laws_hold(shared_programs(f"overnight/{domain}.train.jsonl.gz")[:200], SAMPLES)
 
 
 def test_the_laws_hold_for_lispress() -> None:
-    assert_lawful(shared_programs("smcalflow/train_300.jsonl")[:100], SAMPLES)
+    assert_laws_hold(shared_programs("smcalflow/train_300.jsonl")[:100], SAMPLES)
 
 
 @pytest.mark.slow
 def test_two_hundred_examples_cover_overnight() -> None:
-    shares: dict[Merge, list[float]] = {}
+    shares: dict[MergeLevel, list[float]] = {}
     for domain in WORLDS:
         given_programs = shared_programs(f"overnight/{domain}.train.jsonl.gz")[:200]
-        wanted = shared_programs(f"overnight/{domain}.test.jsonl.gz")
+        test_programs = shared_programs(f"overnight/{domain}.test.jsonl.gz")
         for merge in LEVELS:
             grammar = induce(given_programs, merge).grammar
-            shares.setdefault(merge, []).append(coverage(grammar, wanted).share)
+            shares.setdefault(merge, []).append(coverage(grammar, test_programs).share)
     means = [sum(shares[merge]) / len(WORLDS) for merge in LEVELS]
     assert means == sorted(means)
     assert means[LEVELS.index("typed")] > 0.95

@@ -11,7 +11,7 @@ from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Production, Ref, Text
 from fewparse.grammar.synchronous import SIDES, PairedRule, Pairing, SynchronousGrammar
 from fewparse.grammar.translation.scorers import Shortest
-from fewparse.grammar.translation.translator import Direction, Translator
+from fewparse.grammar.translation.translator import OneWayTranslator, Translator
 from support.random_grammars import candidates, examples, heights, seeds, synchronous_grammars
 
 EVENTS = r"""
@@ -54,8 +54,8 @@ def test_each_pair_loses_its_leading_spaces_and_nothing_else(
     assert stripped != spaced_grammar
     for side in SIDES:
         for text in dict.fromkeys(candidates(stripped.side(side), rng, count=3, max_length=10)):
-            before = Direction(spaced_grammar, side).translate(f" {text}", Shortest(), 4)
-            after = Direction(stripped, side).translate(text, Shortest(), 4)
+            before = OneWayTranslator(spaced_grammar, side).translate(f" {text}", Shortest(), 4)
+            after = OneWayTranslator(stripped, side).translate(text, Shortest(), 4)
             assert (after.failure is None) == (before.failure is None)
             assert after.texts == tuple(other[1:] for other in before.texts)
 

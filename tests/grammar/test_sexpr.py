@@ -1,11 +1,11 @@
-"""Reading S-expressions: trees with places, one compact form, calls taken apart, and mistakes with a caret."""
+"""S-expressions: trees with offsets, one compact form, calls with signatures, and errors with a caret."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.errors import GrammarError
-from fewparse.grammar.induction.sexpr import Atom, Call, Form, Node, Part, compact, read_program, take_apart
+from fewparse.grammar.induction.sexpr import Atom, Call, Form, Node, Parameter, compact, parse_call, read_program
 
 WORDS = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters='()"'), min_size=1, max_size=4)
 TEXTS = st.text(st.sampled_from('ab ()\\"\n'), max_size=4).map(
@@ -14,13 +14,13 @@ TEXTS = st.text(st.sampled_from('ab ()\\"\n'), max_size=4).map(
 BLANKS = st.text(st.sampled_from(" \t\n"), min_size=1, max_size=3)
 
 
-def calls(program: str) -> Call:
+def call_of(program: str) -> Call:
     tree = read_program(program)
     assert isinstance(tree, Form)
-    return take_apart(tree, ["call"])
+    return parse_call(tree, ["call"])
 
 
-def places(program: str) -> list[tuple[str, int]]:
+def offsets(program: str) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     agenda: list[Node] = [read_program(program)]
     while agenda:
@@ -30,8 +30,8 @@ def places(program: str) -> list[tuple[str, int]]:
     return sorted(found, key=lambda pair: pair[1])
 
 
-def test_every_node_knows_its_place() -> None:
-    assert places('(f  "a b" #(Number 1.0))') == [
+def test_every_node_has_its_offset() -> None:
+    assert offsets('(f  "a b" #(Number 1.0))') == [
         ("(", 0),
         ("f", 1),
         ('"a b"', 4),
@@ -60,7 +60,7 @@ def test_the_compact_form_has_one_blank_between_parts(written: str, expected: st
 
 
 @given(st.recursive(WORDS | TEXTS, lambda inner: st.lists(inner, max_size=4), max_leaves=20), BLANKS)
-def test_blanks_do_not_matter(tree: object, blanks: str) -> None:
+def test_whitespace_does_not_matter(tree: object, blanks: str) -> None:
     def written(node: object, blank: str, inside: str) -> str:
         if isinstance(node, list):
             return f"({inside}{blank.join(written(item, blank, inside) for item in node)}{inside})"
@@ -91,39 +91,39 @@ def test_blanks_do_not_matter(tree: object, blanks: str) -> None:
         ('("a" x)', ("(", [("", "operator"), ("", "1")], ['"a"', "x"])),
     ],
 )
-def test_a_form_is_a_function_with_arguments(
+def test_a_form_is_split_into_function_and_arguments(
     program: str, expected: tuple[str, list[tuple[str, str]], list[str]]
 ) -> None:
-    call = calls(program)
-    head, shape, values = expected
+    call = call_of(program)
+    head, signature, values = expected
     assert call.head == head
-    assert call.shape == tuple(Part(*part) for part in shape)
+    assert call.signature == tuple(Parameter(*parameter) for parameter in signature)
     assert [compact(value) for value in call.values] == values
 
 
 @pytest.mark.parametrize(
     ("program", "message", "line", "column"),
     [
-        ("", "there is no expression here", 1, 1),
-        ("  \n ", "there is no expression here", 1, 1),
+        ("", "the program is empty", 1, 1),
+        ("  \n ", "the program is empty", 1, 1),
         ("(f (g x)", "this ( is never closed", 1, 1),
         ("(f\n #(g x)", "this ( is never closed", 1, 1),
         ("(f #(g x", "this #( is never closed", 1, 4),
-        ("(f x))", "nothing is open that this ) could close", 1, 6),
-        ("(f) (g)", "a program is one expression, and here begins another", 1, 5),
-        ("a b", "a program is one expression, and here begins another", 1, 3),
-        ('(f\n  "abc)', "this text is never closed", 2, 3),
-        ('(f "abc\\")', "this text is never closed", 1, 4),
+        ("(f x))", "this ) has no matching (", 1, 6),
+        ("(f) (g)", "a program is one expression, but a second one starts here", 1, 5),
+        ("a b", "a program is one expression, but a second one starts here", 1, 3),
+        ('(f\n  "abc)', "this string is never closed", 2, 3),
+        ('(f "abc\\")', "this string is never closed", 1, 4),
     ],
 )
-def test_a_mistake_is_shown_with_a_caret_at_its_place(program: str, message: str, line: int, column: int) -> None:
+def test_an_error_has_line_column_and_caret(program: str, message: str, line: int, column: int) -> None:
     with pytest.raises(GrammarError) as caught:
         read_program(program, "program 7")
     assert str(caught.value).startswith(f"program 7:{line}:{column}: {message}\n")
     assert str(caught.value).splitlines()[2] == " " * (4 + column - 1) + "^"
 
 
-def test_depth_is_no_limit() -> None:
+def test_the_depth_is_not_limited() -> None:
     deep = "(f " * 100_000 + "x" + ")" * 100_000
     assert compact(read_program(deep)) == deep
     with pytest.raises(GrammarError, match="never closed"):
@@ -131,7 +131,7 @@ def test_depth_is_no_limit() -> None:
 
 
 @given(st.text(st.sampled_from("()\"\\#'^: a\n"), max_size=12))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_is_a_grammar_error(text: str) -> None:
     try:
         tree = read_program(text)
     except GrammarError:

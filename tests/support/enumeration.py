@@ -11,7 +11,7 @@ from fewparse.grammar.parsing.forest import Tree
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
 from fewparse.grammar.synchronous import Pairing, Side, SynchronousGrammar
 from fewparse.grammar.translation.scorers import Context
-from fewparse.grammar.translation.strings import MOST_STRINGS
+from fewparse.grammar.translation.shortest_strings import MAX_STRINGS
 
 Plain = tuple[str, Production, tuple["Plain | str", ...]]
 """A derivation tree: a nonterminal, its production, and the fillers of its nonterminals and classes."""
@@ -188,7 +188,7 @@ class Translations:
         self._source, self._cost, self._max_length = source, cost, max_length
         self._rules = grammar.rules
         target: Side = "program" if source == "utterance" else "utterance"
-        self._free = shortest_strings(grammar.side(target), MOST_STRINGS)
+        self._free = shortest_strings(grammar.side(target), MAX_STRINGS)
         self.spans = Spans(grammar.side(source), text)
         self._found: dict[Span, dict[tuple[int, str], int]] = {span: {} for span in self.spans.found}
         while True:

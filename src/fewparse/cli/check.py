@@ -70,5 +70,5 @@ def show_findings(findings: Iterable[Finding]) -> None:
     """Print the findings."""
     for finding in findings:
         out.print(f"{finding.level}: ", style=STYLES[finding.level], end="")
-        place = f"{finding.place}: " if finding.place else ""
+        place = f"{finding.location}: " if finding.location else ""
         out.print(f"{place}{finding.kind}: {finding.message}", markup=False)

@@ -1,4 +1,4 @@
-"""`fewparse grammar check | stats | induce`: what a grammar is like, and one made out of programs."""
+"""`fewparse grammar check | stats | induce`: report on a grammar, or induce one from programs."""
 
 import json
 from collections import Counter
@@ -9,26 +9,29 @@ import typer
 
 from fewparse.cli.check import show_findings
 from fewparse.cli.console import FAILED, err, input_lines, out
-from fewparse.cli.grammar_source import GivenDialect, Place, choose, read_programs
+from fewparse.cli.grammar_source import DialectOption, GrammarArgument, read_programs, resolve_grammar
 from fewparse.errors import FewparseError
-from fewparse.grammar.analysis.lint import grammar_findings
+from fewparse.grammar.analysis.lint import lint_grammar
 from fewparse.grammar.analysis.statistics import Ambiguity, Statistics, ambiguity, statistics
 from fewparse.grammar.export.notations import to_lark
-from fewparse.grammar.induction.induce import Merge, coverage, induce
+from fewparse.grammar.induction.induce import MergeLevel, coverage, induce
 from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.synchronous import Side
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
-MISSED = 5
+Json = Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")]
+MAX_MISSED = 5
 
 
-def check(grammar: Place, as_json: Json = False, dialect: GivenDialect = None) -> None:
-    """Say what can never be used, what has no end and what cannot be told apart; exit with 1 on an error."""
-    findings = list(grammar_findings(choose(grammar, dialect).grammar))
+def check(grammar: GrammarArgument, as_json: Json = False, dialect: DialectOption = None) -> None:
+    """Report useless names, cycles and ambiguous utterances of a grammar.
+
+    The exit code is 1 if there is an error.
+    """
+    findings = list(lint_grammar(resolve_grammar(grammar, dialect).grammar))
     failed = any(finding.level == "error" for finding in findings)
     if as_json:
-        shown: dict[str, Any] = {"passed": not failed, "findings": [asdict(finding) for finding in findings]}
-        typer.echo(json.dumps(shown, ensure_ascii=False))
+        report: dict[str, Any] = {"passed": not failed, "findings": [asdict(finding) for finding in findings]}
+        typer.echo(json.dumps(report, ensure_ascii=False))
     else:
         show_findings(findings)
         out.print("failed" if failed else "passed")
@@ -37,73 +40,84 @@ def check(grammar: Place, as_json: Json = False, dialect: GivenDialect = None) -
 
 
 def stats(
-    grammar: Place,
-    lines: Annotated[bool, typer.Option("--lines", help="Count derivations of standard input's lines.")] = False,
-    side: Annotated[Side, typer.Option(help="The side of those lines.")] = "program",
+    grammar: GrammarArgument,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Also count the derivations of each line of standard input.")
+    ] = False,
+    side: Annotated[Side, typer.Option(help="The side of the grammar that the lines belong to.")] = "program",
     as_json: Json = False,
-    dialect: GivenDialect = None,
+    dialect: DialectOption = None,
 ) -> None:
-    """Show the size and the shape of a grammar and, with --lines, how ambiguous texts are."""
-    chosen = choose(grammar, dialect)
-    found = statistics(chosen.grammar)
+    """Show the size and structure of a grammar and, with --lines, how ambiguous it is on texts."""
+    loaded = resolve_grammar(grammar, dialect)
+    found = statistics(loaded.grammar)
     counted = None
     if lines:
         texts = [line for _, line in input_lines() if not isinstance(line, FewparseError)]
-        counted = ambiguity(ForestParser(chosen.side(side)), texts)
+        counted = ambiguity(ForestParser(loaded.side(side)), texts)
     if as_json:
-        shown = asdict(found) | ({"lines": as_dict(counted)} if counted else {})
-        typer.echo(json.dumps(shown, ensure_ascii=False, default=str))
+        report = asdict(found) | ({"lines": ambiguity_report(counted)} if counted else {})
+        typer.echo(json.dumps(report, ensure_ascii=False, default=str))
     else:
         show_statistics(found)
         if counted:
             show_ambiguity(counted)
 
 
-def as_dict(counted: Ambiguity) -> dict[str, Any]:
-    """The ambiguity of lines as a JSON object."""
+def ambiguity_report(counted: Ambiguity) -> dict[str, Any]:
+    """Return the ambiguity of lines as a JSON object."""
     return {
         "derived": len(counted.derived),
-        "refused": len(counted.refused),
-        "mean_derivations": counted.mean,
-        "most": counted.most._asdict() if counted.most else None,
+        "rejected": len(counted.rejected),
+        "mean_derivations": counted.mean_derivations,
+        "most_ambiguous": counted.most_ambiguous._asdict() if counted.most_ambiguous else None,
         "derivations": [line.derivations for line in counted.lines],
     }
 
 
 def show_statistics(found: Statistics) -> None:
-    """Figures for people, a column a side."""
-    ways = f", {found.pairings} ways to say them" if found.pairings else ""
-    out.print(f"{found.rules} rules{ways}; least depth of a sentence {found.least_depth}")
+    """Print the figures of a grammar, a section per side."""
+    pairings = f", {found.pairings} utterance patterns" if found.pairings else ""
+    out.print(f"{found.rules} rules{pairings}; least depth of a derivation: {found.min_depth}")
     for name, side in found.sides.items():
         out.print(f"{name}", style="bold")
-        out.print(f"  {side.productions} productions of {side.names} names; {side.symbols} symbols")
+        out.print(f"  {side.productions} productions of {side.names} nonterminals; {side.symbols} symbols")
         out.print(
-            f"  {side.literals} literals, {side.classes} classes; {side.shortest}-{side.longest} symbols each"
+            f"  {side.literals} literals, {side.classes} character classes; "
+            f"{side.min_symbols}-{side.max_symbols} symbols per production"
         )
         kinds = Counter(kind for kinds in side.recursive.values() for kind in kinds)
         out.print("  recursive: " + (", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"))
         useless = {"undefined": side.undefined, "unproductive": side.unproductive, "unreachable": side.unreachable}
-        out.print("  " + ", ".join(f"{len(names)} {what}" for what, names in useless.items()))
-        out.print(f"  {len(side.nullable)} may be nothing, {len(side.cycles)} cycles")
+        out.print("  " + ", ".join(f"{len(names)} {kind}" for kind, names in useless.items()))
+        out.print(f"  {len(side.nullable)} nullable, {len(side.cycles)} cycles")
 
 
 def show_ambiguity(counted: Ambiguity) -> None:
-    """How many derivations lines have."""
+    """Print how many derivations the lines have."""
     out.print("lines", style="bold")
-    out.print(f"  {len(counted.derived)} derived, {len(counted.refused)} not")
-    if counted.most is not None:
-        often = counted.most.derivations
-        mean = "endless" if counted.mean is None else f"{counted.mean:.1f}"
-        most = "endlessly many" if often is None else str(often)
-        out.print(f"  derivations: mean {mean}; most {most}, of {counted.most.text}", markup=False)
+    out.print(f"  {len(counted.derived)} derived, {len(counted.rejected)} not derived")
+    if counted.most_ambiguous is not None:
+        largest = counted.most_ambiguous.derivations
+        mean = "infinite" if counted.mean_derivations is None else f"{counted.mean_derivations:.1f}"
+        maximum = "infinite" if largest is None else str(largest)
+        line = counted.most_ambiguous.text
+        out.print(f"  derivations per line: mean {mean}, maximum {maximum} ({line})", markup=False)
 
 
 def induce_grammar(
-    programs: Annotated[str, typer.Argument(help="A domain, a .jsonl file with `program`, or lines (- = stdin).")],
-    merge: Annotated[Merge, typer.Option(help="How far to generalise, from strict to open.")] = "typed",
-    held_out: Annotated[str | None, typer.Option(help="Programs to measure the coverage of.")] = None,
+    programs: Annotated[
+        str,
+        typer.Argument(help="The name of a domain, a .jsonl file with `program`, or a file of lines (- = stdin)."),
+    ],
+    merge: Annotated[
+        MergeLevel, typer.Option(help="How far to generalise the programs, from strict (least) to open (most).")
+    ] = "typed",
+    held_out: Annotated[
+        str | None, typer.Option(help="Other programs, of which to report how many the grammar covers.")
+    ] = None,
 ) -> None:
-    """Make a grammar out of example programs (S-expressions) and write it in Lark's notation."""
+    """Induce a grammar from example programs (S-expressions) and print it in Lark notation."""
     induced = induce(read_programs(programs), merge)
     typer.echo(to_lark(induced.grammar), nl=False)
     literals = f" and literals ({', '.join(induced.literals)})" if induced.literals else ""
@@ -115,5 +129,5 @@ def induce_grammar(
         covered = coverage(induced.grammar, read_programs(held_out))
         total = covered.derived + len(covered.missed)
         err.print(f"covers {covered.derived} of {total} held-out programs ({covered.share:.1%})")
-        for program in covered.missed[:MISSED]:
-            err.print(f"  not {program}", markup=False)
+        for program in covered.missed[:MAX_MISSED]:
+            err.print(f"  not covered: {program}", markup=False)

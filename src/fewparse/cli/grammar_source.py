@@ -1,4 +1,4 @@
-"""Which grammar, and which programs, a command means."""
+"""Load the grammar or the programs that are named on the command line."""
 
 import sys
 from dataclasses import dataclass
@@ -16,63 +16,74 @@ from fewparse.grammar.readers.load import Dialect, load_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
 
-Place = Annotated[str, typer.Argument(metavar="GRAMMAR", help="A domain's name, or a grammar folder or file.")]
-GivenDialect = Annotated[Dialect | None, typer.Option(help="Of a file whose suffix does not say it.")]
+GrammarArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAMMAR", help="The name of a domain, or the path of a grammar file or grammar folder."
+    ),
+]
+DialectOption = Annotated[
+    Dialect | None, typer.Option(help="The notation of a grammar file, if its suffix does not determine it.")
+]
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A grammar, and the domain that it belongs to where there is one.
+class LoadedGrammar:
+    """A grammar, and the domain that it belongs to, if any.
 
-    `unavailable` says why the domain's examples are not there, if they are not.
+    `unavailable` is the reason why the domain's examples could not be loaded; None if they were.
     """
 
     grammar: Grammar | SynchronousGrammar
     domain: Domain | None
     unavailable: DataUnavailable | None = None
 
-    def paired(self) -> SynchronousGrammar:
-        """The grammar, if it has two sides."""
+    def synchronous(self) -> SynchronousGrammar:
+        """Return the synchronous grammar; raise `UsageError` for a plain one."""
         if isinstance(self.grammar, Grammar):
             raise UsageError(
-                "this grammar has programs and no utterances", "Only a synchronous one (.scfg) translates."
+                "this grammar has programs but no utterances",
+                "Translation needs a synchronous grammar (.scfg).",
             )
         return self.grammar
 
     def side(self, side: Side) -> Grammar:
-        """One side; a plain grammar is a program side."""
+        """Return one side; a plain grammar is the program side."""
         if isinstance(self.grammar, SynchronousGrammar):
             return self.grammar.side(side)
-        return self.grammar if side == "program" else self.paired().side(side)
+        return self.grammar if side == "program" else self.synchronous().side(side)
 
 
-def choose(place: str, dialect: Dialect | None = None) -> Chosen:
-    """A bundled domain's grammar by its name, or the grammar of a domain folder, a grammar folder or a file."""
-    path = Path(place).expanduser()
-    if place in known_domains() or (path / "domain.toml").exists():
+def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGrammar:
+    """Load the grammar of a bundled domain, a domain folder, a grammar folder or a grammar file.
+
+    Raises `UnknownName` if there is no such domain and no such path.
+    """
+    path = Path(source).expanduser()
+    if source in known_domains() or (path / "domain.toml").exists():
         try:
-            domain = load_domain(place)
+            domain = load_domain(source)
         except DataUnavailable as error:
-            domain = find_domain(place)
+            domain = find_domain(source)
             if domain.constraint_kind.needs_examples or domain.language is None:
                 raise
-            return Chosen(domain.language, domain, error)
+            return LoadedGrammar(domain.language, domain, error)
         if domain.language is None:
             raise UsageError(f"the domain {domain.name} has no grammar", "Name another domain, or a grammar file.")
-        return Chosen(domain.language, domain)
+        return LoadedGrammar(domain.language, domain)
     if not path.exists():
-        raise UnknownName("grammar", place, known_domains(), "Or give the path of a grammar file or folder.")
-    return Chosen(load_grammar(path, dialect), None)
+        raise UnknownName("grammar", source, known_domains(), "Or give the path of a grammar file or folder.")
+    return LoadedGrammar(load_grammar(path, dialect), None)
 
 
-def read_programs(place: str) -> list[str]:
-    """A domain's programs, those of a .jsonl file, or the lines of any other file (- = standard input)."""
-    path = Path(place).expanduser()
-    if place in known_domains() or (path / "domain.toml").exists():
-        return [example.program for example in load_domain(place).examples]
+def read_programs(source: str) -> list[str]:
+    """Read the programs of a domain or a .jsonl file, or the lines of any other file (- = standard input)."""
+    path = Path(source).expanduser()
+    if source in known_domains() or (path / "domain.toml").exists():
+        return [example.program for example in load_domain(source).examples]
     if path.suffix == ".jsonl":
         return [example.program for _, example in numbered_examples(path, ("program",))]
-    if place == "-":
+    if source == "-":
         try:
             text = sys.stdin.buffer.read().decode("utf-8")
         except UnicodeDecodeError as error:

@@ -13,7 +13,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
 from fewparse.errors import ExecutionError, ModelError, caret
 from fewparse.example import TARGETS, Example, Target
-from fewparse.grammar.analysis.lint import Finding, Level, grammar_findings
+from fewparse.grammar.analysis.lint import Finding, Level, lint_grammar
 from fewparse.grammar.parsing.chart import ParseFailure
 from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.rules import Grammar, Text
@@ -70,7 +70,7 @@ class Check:
         """Everything that was found, the grammar first."""
         findings: list[Finding] = []
         if self._domain.language is not None:
-            findings += grammar_findings(self._domain.language)
+            findings += lint_grammar(self._domain.language)
         for placed in self._examples:
             self._checked["held-out examples" if placed.held_out else "examples"] += 1
             findings += self._check_example(placed)
@@ -107,8 +107,8 @@ class Check:
         if translator is None:
             return {"program": ForestParser(self._domain.grammar)}
         return {
-            "program": translator.direction("program").parser,
-            "canonical": translator.direction("utterance").parser,
+            "program": translator.from_side("program").parser,
+            "canonical": translator.from_side("utterance").parser,
         }
 
     def _check_example(self, placed: Placed) -> Iterator[Finding]:

@@ -110,7 +110,9 @@ class Domain:
 
     @cached_property
     def _learned_translator(self) -> Translator | None:
-        return self.translator and self.translator.learn(example.program for example in self.examples)
+        return self.translator and self.translator.with_learned_scorer(
+            example.program for example in self.examples
+        )
 
     def scored_translator(self, scorer: ScorerName | None = None) -> Translator | None:
         """The translator with a scorer, by default the one in domain.toml."""
@@ -201,8 +203,8 @@ class Domain:
 
     def _translate(self, canonical: str, translator: Translator) -> str | None:
         """Return the best program; the scorer is only learned from the examples where there are several."""
-        translation = translator.to_program(canonical, wanted=2)
-        certain = translation.complete and len(translation.readings) < 2
+        translation = translator.to_program(canonical, k=2)
+        certain = translation.complete and len(translation.k_best) < 2
         scored = None if certain else self.scored_translator()
         return translation.best if scored is None else scored.to_program(canonical).best
 

@@ -20,7 +20,7 @@ from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
 from fewparse.files import parse_toml, read_text
-from fewparse.grammar.induction.induce import Merge
+from fewparse.grammar.induction.induce import MergeLevel
 from fewparse.grammar.readers.load import Dialect
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.registry import Registry
@@ -87,7 +87,7 @@ class ConstraintTable(Table):
     strings: str | None = None
     grammar: str = "grammar.lark"
     dialect: Dialect | None = None
-    merge: Merge = "typed"
+    merge: MergeLevel = "typed"
     scorer: ScorerName = "learned"
     start: str = "start"
     copy_rules: Annotated[Names, Field(alias="copy")] = ()

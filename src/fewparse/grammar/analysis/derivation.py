@@ -1,66 +1,69 @@
-"""A derivation as a plain tree of names and texts, in which a word is one text and not a stair of characters."""
+"""A derivation as a tree of labelled nodes and text, in which a word is one text and not a chain of characters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from fewparse.grammar.parsing.forest import Shape, Tree
-from fewparse.grammar.translation.kbest import Reading
+from fewparse.grammar.translation.kbest import Derivation
 
-SHORTEST_FOLDED = 4
-"""As many characters, a name around each, are shown as one text."""
+MIN_COLLAPSED_RUN = 4
+"""The least number of nested nodes with one character each that are shown as one text."""
 
 
 @dataclass(frozen=True, eq=False)
-class Branch:
-    """A part of a text that has a name, with what it is made of: other branches, and text.
+class DerivationTree:
+    """A node of a derivation: its nonterminal as label, and its children, which are nodes and texts.
 
-    `detail` is what it means; None where that is not the question.
+    `translation` is the text of the node on the other side; None for a derivation of one side alone.
     """
 
     label: str
-    children: tuple["Branch | str", ...]
-    detail: str | None = None
+    children: tuple["DerivationTree | str", ...]
+    translation: str | None = None
 
-    def note(self, around: str | None) -> str | None:
-        """The detail, unless it is the very text, or that of what is around."""
-        said_already = self.detail == around or self.children == ((self.detail,) if self.detail else ())
-        return None if said_already else self.detail
-
-
-Source = TypeVar("Source", Tree, Reading)
+    def annotation(self, parent_translation: str | None) -> str | None:
+        """Return the translation, unless it equals the node's own text or the translation of its parent."""
+        translated = (self.translation,) if self.translation else ()
+        redundant = self.translation == parent_translation or self.children == translated
+        return None if redundant else self.translation
 
 
-class Glimpse(NamedTuple, Generic[Source]):
-    """What a derivation shows of one of its nodes."""
+Source = TypeVar("Source", Tree, Derivation)
+
+
+class NodeView(NamedTuple, Generic[Source]):
+    """A node of a source derivation: its label, its translation, and its texts and inner nodes in order."""
 
     label: str
-    detail: str | None
+    translation: str | None
     parts: list[Source | str]
 
 
-def of_tree(tree: Tree) -> Branch:
-    """A derivation of one side."""
-    return grow(tree, lambda node: Glimpse(label_of(node.shape.name), None, spread(node.shape, node.fillers)))
+def from_parse_tree(tree: Tree) -> DerivationTree:
+    """Convert a parse tree of one side."""
+    return build(
+        tree, lambda node: NodeView(label_of(node.shape.name), None, interleave(node.shape, node.fillers))
+    )
 
 
-def of_reading(reading: Reading) -> Branch:
-    """The derivation of a source text, with the target text of each part as its detail."""
+def from_derivation(derivation: Derivation) -> DerivationTree:
+    """Convert the derivation of a source text, with the target text of each node as its translation."""
 
-    def look(node: Reading) -> Glimpse[Reading]:
-        return Glimpse(label_of(node.node.name), node.text, spread(node.option.shape, node.fillers))
+    def view(node: Derivation) -> NodeView[Derivation]:
+        return NodeView(label_of(node.node.name), node.text, interleave(node.template.shape, node.fillers))
 
-    return grow(reading, look)
+    return build(derivation, view)
 
 
 def label_of(name: str) -> str:
-    """The name as it was written: optional symbols have names of their own, which nobody wrote."""
+    """Return a nonterminal as written in the grammar; a generated name of an optional symbol becomes `symbol?`."""
     kind, mark, symbol = name.partition("maybe___nt_")
     return name if kind or not mark else f"{symbol}?"
 
 
-def spread(shape: Shape, fillers: tuple[Source | str, ...]) -> list[Source | str]:
-    """The texts and the fillers of a production, in order."""
+def interleave(shape: Shape, fillers: tuple[Source | str, ...]) -> list[Source | str]:
+    """Return the texts and the fillers of a production, in order."""
     parts: list[Source | str] = []
     for slot, filler in zip(shape.slots, fillers, strict=True):
         parts += [slot.before, filler]
@@ -69,66 +72,66 @@ def spread(shape: Shape, fillers: tuple[Source | str, ...]) -> list[Source | str
 
 
 @dataclass(slots=True, eq=False)
-class Growing(Generic[Source]):
-    """A branch that is being made.
+class NodeBuilder(Generic[Source]):
+    """A node under construction.
 
-    `size` is the length of its text. `run` counts the names within each other, each with one character, that it is
-    made of; 0 if it is made of anything else.
+    `pending` are the parts still to be built, last first. `size` is the length of the node's text. `run` is the
+    number of nested nodes with one character each that the node consists of; 0 if it consists of anything else.
     """
 
-    glimpse: Glimpse[Source]
-    left: list[Source | str]
-    parts: "list[Growing[Source] | str]"
+    view: NodeView[Source]
+    pending: list[Source | str]
+    parts: "list[NodeBuilder[Source] | str]"
     size: int = 0
     run: int = 0
-    branch: Branch | None = None
+    tree: DerivationTree | None = None
 
     def finish(self) -> None:
-        """Make the branch, with those runs folded that do not go on in it."""
-        label = self.glimpse.label
-        same = [part for part in self.parts if isinstance(part, Growing) and part.glimpse.label == label]
+        """Build the tree, collapsing the runs among the parts that this node does not continue."""
+        label = self.view.label
+        same = [part for part in self.parts if isinstance(part, NodeBuilder) and part.view.label == label]
         chain = same[0] if len(same) == 1 and same[0].run and self._adds_a_character(same[0]) else None
         self.run = chain.run + 1 if chain else int(self.size <= 1)
-        children = [unfolded(part) if part is chain else folded(part) for part in self.parts]
-        self.branch = Branch(label, joined(children), self.glimpse.detail)
+        children = [built(part) if part is chain else collapsed(part) for part in self.parts]
+        self.tree = DerivationTree(label, merge_texts(children), self.view.translation)
         self.parts = []
 
-    def _adds_a_character(self, chain: "Growing[Source]") -> bool:
-        """Whether this is a run and one character more, which may be escaped."""
+    def _adds_a_character(self, chain: "NodeBuilder[Source]") -> bool:
+        """Return whether this node is a run and one more character, which may be escaped."""
         added = self.size - chain.size
-        others = (text_of(unfolded(part)) for part in self.parts if part is not chain)
+        others = (text_of(built(part)) for part in self.parts if part is not chain)
         return added <= 1 or (added == 2 and "".join(others).startswith("\\"))
 
 
-def unfolded(part: Growing[Source] | str) -> Branch | str:
-    """A part as it was made."""
+def built(part: NodeBuilder[Source] | str) -> DerivationTree | str:
+    """Return the finished tree of a part, or the part itself if it is text."""
     if isinstance(part, str):
         return part
-    assert part.branch is not None, "parts are made before wholes"
-    return part.branch
+    assert part.tree is not None, "children are finished before their parent"
+    return part.tree
 
 
-def folded(part: Growing[Source] | str) -> Branch | str:
-    """A part, or only the text of it if it is a long run that means itself."""
-    branch = unfolded(part)
-    if isinstance(part, str) or isinstance(branch, str) or part.run < SHORTEST_FOLDED:
-        return branch
-    text = text_of(branch)
-    return Branch(branch.label, (text,), branch.detail) if branch.detail in (None, text) else branch
+def collapsed(part: NodeBuilder[Source] | str) -> DerivationTree | str:
+    """Return a finished part; a long run that is not changed by translation has its text as only child."""
+    tree = built(part)
+    if isinstance(part, str) or isinstance(tree, str) or part.run < MIN_COLLAPSED_RUN:
+        return tree
+    text = text_of(tree)
+    return DerivationTree(tree.label, (text,), tree.translation) if tree.translation in (None, text) else tree
 
 
-def grow(root: Source, look: Callable[[Source], Glimpse[Source]]) -> Branch:
-    """The branches of a derivation, without recursion."""
+def build(root: Source, view: Callable[[Source], NodeView[Source]]) -> DerivationTree:
+    """Build the tree of a derivation, without recursion."""
 
-    def begin(node: Source) -> Growing[Source]:
-        glimpse = look(node)
-        return Growing(glimpse, glimpse.parts[::-1], [])
+    def begin(node: Source) -> NodeBuilder[Source]:
+        viewed = view(node)
+        return NodeBuilder(viewed, viewed.parts[::-1], [])
 
     stack = [begin(root)]
     while True:
         top = stack[-1]
-        if top.left:
-            part = top.left.pop()
+        if top.pending:
+            part = top.pending.pop()
             if isinstance(part, str):
                 top.parts.append(part)
                 top.size += len(part)
@@ -137,16 +140,16 @@ def grow(root: Source, look: Callable[[Source], Glimpse[Source]]) -> Branch:
             continue
         stack.pop().finish()
         if not stack:
-            whole = folded(top)
-            assert isinstance(whole, Branch)
+            whole = collapsed(top)
+            assert isinstance(whole, DerivationTree)
             return whole
         stack[-1].parts.append(top)
         stack[-1].size += top.size
 
 
-def joined(children: list[Branch | str]) -> tuple[Branch | str, ...]:
-    """Texts that stand side by side are one."""
-    result: list[Branch | str] = []
+def merge_texts(children: list[DerivationTree | str]) -> tuple[DerivationTree | str, ...]:
+    """Concatenate adjacent texts."""
+    result: list[DerivationTree | str] = []
     for child in children:
         if isinstance(child, str) and result and isinstance(last := result[-1], str):
             result[-1] = last + child
@@ -155,10 +158,10 @@ def joined(children: list[Branch | str]) -> tuple[Branch | str, ...]:
     return tuple(result)
 
 
-def text_of(branch: Branch | str) -> str:
-    """The text that a branch stands for."""
+def text_of(tree: DerivationTree | str) -> str:
+    """Return the text that a tree derives."""
     pieces: list[str] = []
-    stack = [branch]
+    stack = [tree]
     while stack:
         top = stack.pop()
         if isinstance(top, str):

@@ -1,53 +1,56 @@
-"""What is probably wrong with a grammar, said so that one knows what to do."""
+"""Probable mistakes in a grammar: useless names, cycles, and utterances with several programs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fewparse.grammar.analysis.statistics import Named, SideStatistics, statistics
+from fewparse.grammar.analysis.statistics import LocatedName, SideStatistics, statistics
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
 
 Level = Literal["error", "warning", "note"]
-LISTED = 5
+MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to know; an error is something that cannot work as it stands."""
+    """A problem of a grammar or a domain; an error must be fixed before it can be used."""
 
     level: Level
     kind: str
     message: str
-    place: str | None = None
+    location: str | None = None
 
 
-def grammar_findings(grammar: Grammar | SynchronousGrammar) -> Iterator[Finding]:
-    """What can never be used, what has no end, and what cannot be told apart."""
+def lint_grammar(grammar: Grammar | SynchronousGrammar) -> Iterator[Finding]:
+    """Yield the findings of a grammar: useless names, cycles, and utterances with several programs."""
     found = statistics(grammar)
     for name, side in found.sides.items():
-        yield from side_findings(f"{name} side" if len(found.sides) > 1 else "grammar", side)
+        yield from lint_side(f"{name} side" if len(found.sides) > 1 else "grammar", side)
     for shared in found.shared_utterances:
-        message = f"one utterance of `{shared.name}` stands for {len(shared.programs)} programs"
-        yield Finding("note", "ambiguity", message, str(shared.place) if shared.place else None)
+        message = f"one utterance of `{shared.name}` has {len(shared.programs)} programs"
+        yield Finding("note", "ambiguity", message, str(shared.location) if shared.location else None)
 
 
-def side_findings(side: str, found: SideStatistics) -> Iterator[Finding]:
-    """The findings of one side."""
-    if found.least_depth is None:
-        yield Finding("error", "nothing derived", f"{side}: no text at all is derived from its start")
+def lint_side(side: str, found: SideStatistics) -> Iterator[Finding]:
+    """Yield the findings of one side; `side` is its name in the messages."""
+    if found.min_depth is None:
+        yield Finding("error", "nothing derived", f"{side}: the start symbol derives no text")
         return
-    kinds: dict[str, tuple[Sequence[Named], str]] = {
-        "undefined": (found.undefined, "used and without productions"),
+    useless: dict[str, tuple[Sequence[LocatedName], str]] = {
+        "undefined": (found.undefined, "used but not defined"),
         "unproductive": (found.unproductive, "derives no text"),
-        "unreachable": (found.unreachable, "never reached from the start"),
+        "unreachable": (found.unreachable, "not reachable from the start symbol"),
     }
-    for kind, (names, what) in kinds.items():
+    for kind, (names, problem) in useless.items():
         if names:
-            listed = ", ".join(named.name for named in names[:LISTED])
-            more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-            place = names[0].place
-            yield Finding("warning", kind, f"{side}: {what}: {listed}{more}", str(place) if place else None)
-    for circle in found.cycles[:LISTED]:
-        message = f"{side}: {' -> '.join((*circle, circle[0]))}: a text of these has derivations without end"
+            listed = ", ".join(named.name for named in names[:MAX_LISTED])
+            more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+            location = names[0].location
+            message = f"{side}: {problem}: {listed}{more}"
+            yield Finding("warning", kind, message, str(location) if location else None)
+    for cycle in found.cycles[:MAX_LISTED]:
+        message = (
+            f"{side}: {' -> '.join((*cycle, cycle[0]))}: texts of these names have infinitely many derivations"
+        )
         yield Finding("warning", "cycle", message)

@@ -1,4 +1,4 @@
-"""Random sentences of a grammar, and random pairs of an utterance and its program; the same for the same seed."""
+"""Random sentences of a grammar, and random pairs of an utterance and its program; deterministic for a seed."""
 
 import random
 from bisect import bisect_right
@@ -9,14 +9,15 @@ from typing import NamedTuple, TypeVar
 from fewparse.errors import ConstraintError, LimitExceeded
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
 from fewparse.grammar.synchronous import Pairing, Side, SynchronousGrammar
-from fewparse.grammar.translation.strings import ShortStrings
+from fewparse.grammar.translation.shortest_strings import ShortestStrings
 
-DEPTH = 12
-MANY_STEPS = 1_000
-MOST_STEPS = 200_000
-ATTEMPTS = 20
-"""How often something new is looked for before something is said again."""
-NO_END = "Is a rule missing its end of recursion?"
+DEFAULT_DEPTH = 12
+MAX_FREE_STEPS = 1_000
+"""Beyond as many steps, a derivation takes the alternatives that end soonest."""
+MAX_STEPS = 200_000
+MAX_ATTEMPTS = 20
+"""How often a new sample is tried before one is repeated."""
+RECURSION_HINT = "Check for recursive rules without an alternative that ends the recursion."
 
 
 class Pair(NamedTuple):
@@ -26,55 +27,56 @@ class Pair(NamedTuple):
     program: str
 
 
-class Key(NamedTuple):
-    """A name to be derived: on one side, or on both together."""
+class Goal(NamedTuple):
+    """A nonterminal to be derived on one side, or on both sides together if `side` is None."""
 
     side: Side | None
     name: str
 
 
 Piece = str | int
-"""Text, or the number of a part."""
+"""Text, or the index of a part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """One way to derive a key: the parts to be derived, and where the two sides have them."""
+    """One expansion of a goal: the parts to be derived, and the two sides in which they occur."""
 
-    parts: tuple[Key | Chars, ...]
+    parts: tuple[Goal | Chars, ...]
     utterance: tuple[Piece, ...]
     program: tuple[Piece, ...]
 
 
-def render(grammar: SynchronousGrammar, count: int, seed: int, depth: int = DEPTH) -> Iterator[Pair]:
-    """Random pairs that the grammar derives, as many as asked for; new ones as long as they are easily found.
+def sample_pairs(grammar: SynchronousGrammar, count: int, seed: int, depth: int = DEFAULT_DEPTH) -> Iterator[Pair]:
+    """Return `count` random pairs of a grammar, distinct as far as new ones are found within a few attempts.
 
-    Rules are equally likely, and so are the ways to say one, as far as they can end within `depth`; beyond it, and
-    once a derivation has become large, what ends soonest is taken.
+    The rules of a nonterminal are equally likely, and so are the utterances of a rule, among those that can end
+    within `depth`; beyond that depth, and in a large derivation, only those that end soonest are used. Raises
+    `ConstraintError` if the grammar derives no pair and `LimitExceeded` if its derivations are too large.
     """
-    sampler = Sampler(expansions(grammar), Key(None, grammar.start))
-    if sampler.least_depth is None:
-        raise ConstraintError("the grammar derives no utterance together with a program", NO_END)
-    return distinct_first(lambda rng: Pair(*sampler.sample(rng, depth)), count, seed)
+    sampler = Sampler(expansions(grammar), Goal(None, grammar.start))
+    if sampler.min_depth is None:
+        raise ConstraintError("the grammar derives no utterance together with a program", RECURSION_HINT)
+    return prefer_distinct(lambda rng: Pair(*sampler.sample(rng, depth)), count, seed)
 
 
-def render_side(grammar: Grammar, count: int, seed: int, depth: int = DEPTH) -> Iterator[str]:
-    """Random sentences of a plain grammar."""
-    sampler = Sampler(plain_expansions(grammar, "utterance"), Key("utterance", grammar.start))
-    if sampler.least_depth is None:
-        raise ConstraintError("the grammar derives no string at all", NO_END)
-    return distinct_first(lambda rng: sampler.sample(rng, depth)[0], count, seed)
+def sample_sentences(grammar: Grammar, count: int, seed: int, depth: int = DEFAULT_DEPTH) -> Iterator[str]:
+    """Return `count` random sentences of a plain grammar, in the same manner as `sample_pairs`."""
+    sampler = Sampler(plain_expansions(grammar, "utterance"), Goal("utterance", grammar.start))
+    if sampler.min_depth is None:
+        raise ConstraintError("the grammar derives no string at all", RECURSION_HINT)
+    return prefer_distinct(lambda rng: sampler.sample(rng, depth)[0], count, seed)
 
 
 Sample = TypeVar("Sample")
 
 
-def distinct_first(draw: Callable[[random.Random], Sample], count: int, seed: int) -> Iterator[Sample]:
-    """So many samples; one that is there already only after several attempts at another."""
+def prefer_distinct(draw: Callable[[random.Random], Sample], count: int, seed: int) -> Iterator[Sample]:
+    """Yield `count` samples; one is repeated only after `MAX_ATTEMPTS` attempts at a new one."""
     rng = random.Random(seed)
     seen: set[Sample] = set()
     for _ in range(count):
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             sample = draw(rng)
             if sample not in seen:
                 break
@@ -82,176 +84,179 @@ def distinct_first(draw: Callable[[random.Random], Sample], count: int, seed: in
         yield sample
 
 
-Expansions = Callable[[Key], list[list[Expansion]]]
-"""The ways to derive a key: rules, and for each of them the ways to say it."""
+Expansions = Callable[[Goal], list[list[Expansion]]]
+"""The expansions of a goal: a list per rule, with one expansion per utterance of the rule."""
 
 
 def expansions(grammar: SynchronousGrammar) -> Expansions:
-    """The ways to derive names on both sides together, and on either side alone."""
+    """Return the expansions of nonterminals on both sides together, and on either side alone."""
     together: dict[str, list[list[Expansion]]] = {}
     for rule in grammar.rules:
         if rule.program is not None:
-            ways = [paired(pairing, rule.program) for pairing in rule.pairings]
-            together.setdefault(rule.name, []).append(ways)
+            alternatives = [paired_expansion(pairing, rule.program) for pairing in rule.pairings]
+            together.setdefault(rule.name, []).append(alternatives)
     alone = {side: plain_expansions(grammar.side(side), side) for side in ("utterance", "program")}
-    return lambda key: together.get(key.name, []) if key.side is None else alone[key.side](key)
+    return lambda goal: together.get(goal.name, []) if goal.side is None else alone[goal.side](goal)
 
 
 def plain_expansions(grammar: Grammar, side: Side) -> Expansions:
-    """The ways to derive names on one side."""
+    """Return the expansions of nonterminals on one side."""
 
-    def expand(key: Key) -> list[list[Expansion]]:
+    def expand(goal: Goal) -> list[list[Expansion]]:
         found = []
-        for production in grammar.rules.get(key.name, ()):
-            parts: list[Key | Chars] = []
-            pieces = placed(production, {}, side, parts)
-            said, meant = (pieces, ()) if side == "utterance" else ((), pieces)
-            found.append([Expansion(tuple(parts), said, meant)])
+        for production in grammar.rules.get(goal.name, ()):
+            parts: list[Goal | Chars] = []
+            pieces = side_pieces(production, {}, side, parts)
+            utterance, program = (pieces, ()) if side == "utterance" else ((), pieces)
+            found.append([Expansion(tuple(parts), utterance, program)])
         return found
 
     return expand
 
 
-def paired(pairing: Pairing, program: Production) -> Expansion:
-    """One way to say a program: partners are one part."""
-    parts: list[Key | Chars] = []
+def paired_expansion(pairing: Pairing, program: Production) -> Expansion:
+    """Return the expansion of a pairing; linked symbols are the same part."""
+    parts: list[Goal | Chars] = []
     numbers: dict[int, int] = {}
-    for at in dict.fromkeys(said for said in pairing.links if said is not None):
+    for at in dict.fromkeys(link for link in pairing.links if link is not None):
         symbol = pairing.utterance[at]
-        assert not isinstance(symbol, Text), "text has no partner"
+        assert not isinstance(symbol, Text), "text has no link"
         numbers[at] = len(parts)
-        parts.append(symbol if isinstance(symbol, Chars) else Key(None, symbol.name))
-    partners = {at: numbers[said] for at, said in enumerate(pairing.links) if said is not None}
-    said = placed(pairing.utterance, numbers, "utterance", parts)
-    meant = placed(program, partners, "program", parts)
-    return Expansion(tuple(parts), said, meant)
+        parts.append(symbol if isinstance(symbol, Chars) else Goal(None, symbol.name))
+    linked = {at: numbers[link] for at, link in enumerate(pairing.links) if link is not None}
+    utterance_pieces = side_pieces(pairing.utterance, numbers, "utterance", parts)
+    program_pieces = side_pieces(program, linked, "program", parts)
+    return Expansion(tuple(parts), utterance_pieces, program_pieces)
 
 
-def placed(
-    production: Production, known: Mapping[int, int], side: Side, parts: list[Key | Chars]
+def side_pieces(
+    production: Production, linked: Mapping[int, int], side: Side, parts: list[Goal | Chars]
 ) -> tuple[Piece, ...]:
-    """A side as text and numbers of parts; symbols that are no known part are added to the parts."""
+    """Return a production as text and indices of parts; symbols that are not linked are appended to `parts`."""
     pieces: list[Piece] = []
     for at, symbol in enumerate(production):
         if isinstance(symbol, Text):
             pieces.append(symbol.text)
-        elif at in known:
-            pieces.append(known[at])
+        elif at in linked:
+            pieces.append(linked[at])
         else:
             pieces.append(len(parts))
-            parts.append(symbol if isinstance(symbol, Chars) else Key(side, symbol.name))
+            parts.append(symbol if isinstance(symbol, Chars) else Goal(side, symbol.name))
     return tuple(pieces)
 
 
-class Ranked(NamedTuple):
-    """Alternatives, those that can end soonest first, and the least height of each."""
+class Alternatives(NamedTuple):
+    """Alternatives ordered by the least height of their derivations, and these heights."""
 
-    options: list["Ranked | Expansion"]
+    options: list["Alternatives | Expansion"]
     heights: list[int]
 
     @staticmethod
-    def of(options: Iterable[tuple[int, "Ranked | Expansion"]]) -> "Ranked":
-        """Alternatives that are equally high keep their order."""
+    def of(options: Iterable[tuple[int, "Alternatives | Expansion"]]) -> "Alternatives":
+        """Sort alternatives by height, stably."""
         ordered = sorted(options, key=lambda option: option[0])
-        return Ranked([option for _, option in ordered], [height for height, _ in ordered])
+        return Alternatives([option for _, option in ordered], [height for height, _ in ordered])
 
     def pick(self, rng: random.Random, depth: int) -> Expansion:
-        """One of those that end within the depth, or of those that end soonest."""
+        """Draw one of those that can end within the depth, or of the lowest if there are none."""
         fitting = bisect_right(self.heights, max(depth, self.heights[0]))
-        chosen = self.options[rng.randrange(fitting)]
-        return chosen.pick(rng, depth) if isinstance(chosen, Ranked) else chosen
+        option = self.options[rng.randrange(fitting)]
+        return option.pick(rng, depth) if isinstance(option, Alternatives) else option
 
 
-class Derived:
-    """What a key has become: its two sides, in which numbers stand for the parts."""
+class SampleNode:
+    """A node of a sampled derivation: its expansion, and its parts as nodes and characters."""
 
     __slots__ = ("expansion", "parts")
 
     def __init__(self) -> None:
         self.expansion = Expansion((), (), ())
-        self.parts: list[Derived | str] = []
+        self.parts: list[SampleNode | str] = []
 
     def text(self, side: Side) -> str:
-        """One side, without recursion."""
+        """Return the text of one side, without recursion."""
         pieces: list[str] = []
-        stack: list[Derived | str] = [self]
+        stack: list[SampleNode | str] = [self]
         while stack:
-            derived = stack.pop()
-            if isinstance(derived, str):
-                pieces.append(derived)
+            node = stack.pop()
+            if isinstance(node, str):
+                pieces.append(node)
                 continue
-            own = derived.expansion.utterance if side == "utterance" else derived.expansion.program
-            stack += [piece if isinstance(piece, str) else derived.parts[piece] for piece in reversed(own)]
+            own = node.expansion.utterance if side == "utterance" else node.expansion.program
+            stack += [piece if isinstance(piece, str) else node.parts[piece] for piece in reversed(own)]
         return "".join(pieces)
 
 
 class Sampler:
-    """Draws derivations of one key."""
+    """Draws random derivations of a goal."""
 
-    def __init__(self, expand: Expansions, start: Key) -> None:
+    def __init__(self, expand: Expansions, start: Goal) -> None:
         self._start = start
-        self._ways: dict[Key, list[list[Expansion]]] = {start: expand(start)}
-        self._rankings: dict[Key, Ranked] = {}
+        self._expansions: dict[Goal, list[list[Expansion]]] = {start: expand(start)}
+        self._alternatives: dict[Goal, Alternatives] = {}
         self._characters: dict[Chars, tuple[str, ...] | Chars] = {}
-        for key in (frontier := [start]):
-            for part in (part for rule in self._ways[key] for way in rule for part in way.parts):
-                if isinstance(part, Key) and part not in self._ways:
-                    self._ways[part] = expand(part)
+        for goal in (frontier := [start]):
+            for part in (
+                part for rule in self._expansions[goal] for expansion in rule for part in expansion.parts
+            ):
+                if isinstance(part, Goal) and part not in self._expansions:
+                    self._expansions[part] = expand(part)
                     frontier.append(part)
-        self._heights = least_heights(
-            (key, {part for part in way.parts if isinstance(part, Key)})
-            for key, rules in self._ways.items()
+        self._heights = min_heights(
+            (goal, {part for part in expansion.parts if isinstance(part, Goal)})
+            for goal, rules in self._expansions.items()
             for rule in rules
-            for way in rule
-            if all(map(is_possible, way.parts))
+            for expansion in rule
+            if all(map(is_nonempty, expansion.parts))
         )
 
     @property
-    def least_depth(self) -> int | None:
+    def min_depth(self) -> int | None:
         """The height of the lowest derivation; None if there is none."""
         return self._heights.get(self._start)
 
-    def _ranking(self, key: Key) -> Ranked:
-        if key not in self._rankings:
-            rules = filter(None, map(self._ranked, self._ways[key]))
-            self._rankings[key] = Ranked.of((rule.heights[0], rule) for rule in rules)
-        return self._rankings[key]
+    def _alternatives_of(self, goal: Goal) -> Alternatives:
+        if goal not in self._alternatives:
+            rules = filter(None, map(self._rank, self._expansions[goal]))
+            self._alternatives[goal] = Alternatives.of((rule.heights[0], rule) for rule in rules)
+        return self._alternatives[goal]
 
-    def _ranked(self, ways: list[Expansion]) -> Ranked | None:
-        heights = ((height_of(way, self._heights), way) for way in ways)
-        ranked = Ranked.of((height, way) for height, way in heights if height is not None)
+    def _rank(self, rule: list[Expansion]) -> Alternatives | None:
+        """Return the expansions of a rule that have a derivation, ranked; None if there are none."""
+        heights = ((height_of(expansion, self._heights), expansion) for expansion in rule)
+        ranked = Alternatives.of((height, expansion) for height, expansion in heights if height is not None)
         return ranked if ranked.options else None
 
     def sample(self, rng: random.Random, depth: int) -> tuple[str, str]:
-        """The two sides of a random derivation, of which one may be empty."""
-        root = Derived()
-        open_parts = [(self._start, root, depth)]
+        """Return the utterance and the program of a random derivation; one is empty for a goal of one side."""
+        root = SampleNode()
+        agenda = [(self._start, root, depth)]
         steps = 0
-        while open_parts:
-            key, derived, left = open_parts.pop()
+        while agenda:
+            goal, node, left = agenda.pop()
             steps += 1
-            if steps > MOST_STEPS:
-                message = f"a random derivation takes more than {MOST_STEPS:,} steps"
-                raise LimitExceeded(message, "Even those that end soonest are that large.")
-            derived.expansion = self._ranking(key).pick(rng, left if steps < MANY_STEPS else 0)
-            for part in derived.expansion.parts:
-                if isinstance(part, Key):
-                    inner = Derived()
-                    derived.parts.append(inner)
-                    open_parts.append((part, inner, left - 1))
+            if steps > MAX_STEPS:
+                message = f"a random derivation takes more than {MAX_STEPS:,} steps"
+                raise LimitExceeded(message, "Even the lowest derivations of this grammar are that large.")
+            node.expansion = self._alternatives_of(goal).pick(rng, left if steps < MAX_FREE_STEPS else 0)
+            for part in node.expansion.parts:
+                if isinstance(part, Goal):
+                    inner = SampleNode()
+                    node.parts.append(inner)
+                    agenda.append((part, inner, left - 1))
                 else:
-                    derived.parts.append(self._character(part, rng))
+                    node.parts.append(self._character(part, rng))
         return root.text("utterance"), root.text("program")
 
     def _character(self, chars: Chars, rng: random.Random) -> str:
-        """A printable one where there is one."""
+        """Draw a character of a class, a printable one if it has any."""
         if chars not in self._characters:
-            self._characters[chars] = ShortStrings.of_class(chars) or chars.without_surrogates()
-        known = self._characters[chars]
-        if isinstance(known, tuple):
-            return known[rng.randrange(len(known))]
-        index = rng.randrange(sum(high - low + 1 for low, high in known.ranges))
-        for low, high in known.ranges:
+            self._characters[chars] = ShortestStrings.of_class(chars) or chars.without_surrogates()
+        candidates = self._characters[chars]
+        if isinstance(candidates, tuple):
+            return candidates[rng.randrange(len(candidates))]
+        index = rng.randrange(sum(high - low + 1 for low, high in candidates.ranges))
+        for low, high in candidates.ranges:
             if index <= high - low:
                 return chr(low + index)
             index -= high - low + 1
@@ -261,13 +266,16 @@ class Sampler:
 Name = TypeVar("Name", bound=Hashable)
 
 
-def least_heights(ways: Iterable[tuple[Name, Collection[Name]]]) -> dict[Name, int]:
-    """The height of the lowest derivation of each name that has one; `ways` says which names each way needs."""
+def min_heights(alternatives: Iterable[tuple[Name, Collection[Name]]]) -> dict[Name, int]:
+    """Return the height of the lowest derivation of each name that has one.
+
+    `alternatives` are names with the names that one of their expansions needs.
+    """
     owners: list[Name] = []
     missing: list[int] = []
     users: dict[Name, list[int]] = {}
     ready: list[Name] = []
-    for name, needs in ways:
+    for name, needs in alternatives:
         if not needs:
             ready.append(name)
         for need in needs:
@@ -289,25 +297,25 @@ def least_heights(ways: Iterable[tuple[Name, Collection[Name]]]) -> dict[Name, i
     return found
 
 
-def least_depth(grammar: Grammar | SynchronousGrammar) -> int | None:
-    """The height of the lowest derivation of a sentence, or of a pair; None if there is none."""
+def min_depth(grammar: Grammar | SynchronousGrammar) -> int | None:
+    """Return the height of the lowest derivation of a sentence, or of a pair; None if there is none."""
     if isinstance(grammar, SynchronousGrammar):
-        return Sampler(expansions(grammar), Key(None, grammar.start)).least_depth
-    productions = ((name, p) for name, found in grammar.rules.items() for p in found if all(map(is_possible, p)))
+        return Sampler(expansions(grammar), Goal(None, grammar.start)).min_depth
+    productions = ((name, p) for name, found in grammar.rules.items() for p in found if all(map(is_nonempty, p)))
     needs = ((name, {symbol.name for symbol in p if isinstance(symbol, Ref)}) for name, p in productions)
-    return least_heights(needs).get(grammar.start)
+    return min_heights(needs).get(grammar.start)
 
 
-def is_possible(symbol: Symbol | Key) -> bool:
-    """Whether a symbol can be anything as far as itself says."""
+def is_nonempty(symbol: Symbol | Goal) -> bool:
+    """Return False for a character class without characters, True for any other symbol."""
     return not isinstance(symbol, Chars) or bool(symbol.ranges and symbol.without_surrogates().ranges)
 
 
-def height_of(expansion: Expansion, heights: Mapping[Key, int]) -> int | None:
-    """The least height of a derivation that begins so; None if there is none."""
+def height_of(expansion: Expansion, heights: Mapping[Goal, int]) -> int | None:
+    """Return the least height of a derivation that starts with an expansion; None if there is none."""
     inner = 0
     for part in expansion.parts:
-        height = heights.get(part) if isinstance(part, Key) else 0 if is_possible(part) else None
+        height = heights.get(part) if isinstance(part, Goal) else 0 if is_nonempty(part) else None
         if height is None:
             return None
         inner = max(inner, height)

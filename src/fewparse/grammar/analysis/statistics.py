@@ -1,4 +1,4 @@
-"""What there is to know of a grammar at a glance: its size, its shape, and what is probably a mistake in it."""
+"""Statistics of a grammar (size, recursion, cycles, useless names) and of its ambiguity on texts."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from fewparse.errors import ConstraintError
-from fewparse.grammar.analysis.sampling import least_depth
+from fewparse.grammar.analysis.sampling import min_depth
 from fewparse.grammar.export.left_recursion import corners, cycles, is_nullable
 from fewparse.grammar.parsing.chart import ParseFailure
 from fewparse.grammar.parsing.forest import ForestParser
@@ -17,21 +17,22 @@ from fewparse.grammar.synchronous import SIDES, Location, PairedRule, Synchronou
 Recursion = Literal["left", "right", "inner"]
 
 
-class Named(NamedTuple):
-    """A name, and the place where it is defined, or where the first name that uses it is; None if unknown."""
+class LocatedName(NamedTuple):
+    """A nonterminal with the location of its definition or, if undefined, of its first user; None if unknown."""
 
     name: str
-    place: Location | None
+    location: Location | None
 
 
 @dataclass(frozen=True)
 class SideStatistics:
-    """One side of a grammar, or a plain one.
+    """The figures of a plain grammar, or of one side of a synchronous grammar.
 
-    `symbols` counts all on right-hand sides, `shortest` and `longest` those on one. `least_depth` is the height of
-    the lowest derivation of a sentence; None if there is no sentence. `recursive` names can be part of themselves:
-    at the beginning, at the end, or only with something around; `cycles` of names derive themselves with nothing
-    around, so that what they derive has derivations without end. What is useless counts for neither.
+    `symbols` counts the symbols of all right-hand sides, `min_symbols` and `max_symbols` those of one. `min_depth`
+    is the height of the lowest derivation of a sentence; None if there is no sentence. `recursive` maps each name
+    that can contain itself to the kinds of its recursion: left, right, or only inner. `cycles` are names that
+    derive themselves with nothing around, so that their texts have infinitely many derivations. `recursive`,
+    `nullable` and `cycles` leave out useless names.
     """
 
     productions: int
@@ -39,60 +40,61 @@ class SideStatistics:
     literals: int
     classes: int
     symbols: int
-    shortest: int
-    longest: int
-    least_depth: int | None
+    min_symbols: int
+    max_symbols: int
+    min_depth: int | None
     recursive: Mapping[str, tuple[Recursion, ...]]
     nullable: tuple[str, ...]
     cycles: tuple[tuple[str, ...], ...]
-    undefined: tuple[Named, ...]
-    unproductive: tuple[Named, ...]
-    unreachable: tuple[Named, ...]
+    undefined: tuple[LocatedName, ...]
+    unproductive: tuple[LocatedName, ...]
+    unreachable: tuple[LocatedName, ...]
 
 
 class SharedUtterance(NamedTuple):
-    """An expansion of a name on the utterance side that stands for several programs."""
+    """A production of the utterance side that is paired with several programs."""
 
     name: str
     utterance: Production
     programs: tuple[Production, ...]
-    place: Location | None
+    location: Location | None
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """A grammar: `pairings` counts the ways to say all programs, `least_depth` is that of both sides together.
+    """The figures of a grammar.
 
-    The sides are called "utterance" and "program"; the only one of a plain grammar is called "text".
+    `pairings` counts the utterance productions of all rules; `min_depth` is the height of the lowest derivation of
+    both sides together. The keys of `sides` are "utterance" and "program", or "text" for a plain grammar.
     """
 
     rules: int
     pairings: int
-    least_depth: int | None
+    min_depth: int | None
     sides: Mapping[str, SideStatistics]
     shared_utterances: tuple[SharedUtterance, ...]
 
 
 def statistics(grammar: Grammar | SynchronousGrammar) -> Statistics:
-    """All figures of a grammar."""
+    """Return all figures of a grammar."""
     if isinstance(grammar, Grammar):
         side = side_statistics(grammar, {})
-        return Statistics(side.productions, 0, side.least_depth, {"text": side}, ())
+        return Statistics(side.productions, 0, side.min_depth, {"text": side}, ())
     return Statistics(
         len(grammar.rules),
         sum(len(rule.pairings) for rule in grammar.rules),
-        least_depth(grammar),
+        min_depth(grammar),
         {side: side_statistics(grammar.side(side), grammar.locations) for side in SIDES},
         tuple(shared_utterances(grammar.rules, grammar.locations)),
     )
 
 
-def side_statistics(grammar: Grammar, places: Mapping[str, Location]) -> SideStatistics:
-    """The figures of a plain grammar."""
+def side_statistics(grammar: Grammar, locations: Mapping[str, Location]) -> SideStatistics:
+    """Return the figures of a plain grammar; `locations` are the locations of its names."""
     productions = [production for found in grammar.rules.values() for production in found]
     terminals = {symbol for production in productions for symbol in production if not isinstance(symbol, Ref)}
     useful, unproductive, unreachable = trim(grammar)
-    nowhere = undefined(grammar)
+    undefined_names = undefined(grammar)
     nullable = nullable_names(useful)
     units = unit_graph(useful, nullable)
     return SideStatistics(
@@ -101,30 +103,32 @@ def side_statistics(grammar: Grammar, places: Mapping[str, Location]) -> SideSta
         literals=sum(isinstance(symbol, Text) for symbol in terminals),
         classes=sum(isinstance(symbol, Chars) for symbol in terminals),
         symbols=sum(map(len, productions)),
-        shortest=min(map(len, productions), default=0),
-        longest=max(map(len, productions), default=0),
-        least_depth=least_depth(grammar),
+        min_symbols=min(map(len, productions), default=0),
+        max_symbols=max(map(len, productions), default=0),
+        min_depth=min_depth(grammar),
         recursive=recursive_names(useful, nullable),
         nullable=tuple(sorted(nullable)),
-        cycles=tuple(shortest_circle(names, units) for names in cycles(units)),
-        undefined=tuple(used_at(grammar, nowhere, places)),
-        unproductive=tuple(Named(name, places.get(name)) for name in unproductive if name not in nowhere),
-        unreachable=tuple(Named(name, places.get(name)) for name in unreachable),
+        cycles=tuple(shortest_cycle(names, units) for names in cycles(units)),
+        undefined=tuple(locate_by_use(grammar, undefined_names, locations)),
+        unproductive=tuple(
+            LocatedName(name, locations.get(name)) for name in unproductive if name not in undefined_names
+        ),
+        unreachable=tuple(LocatedName(name, locations.get(name)) for name in unreachable),
     )
 
 
-def used_at(grammar: Grammar, names: set[str], places: Mapping[str, Location]) -> Iterable[Named]:
-    """Names that have no place of their own, with the place of their first user."""
+def locate_by_use(grammar: Grammar, names: set[str], locations: Mapping[str, Location]) -> Iterable[LocatedName]:
+    """Return undefined names with the location of their first user."""
     users: dict[str, str] = {}
     for user, productions in grammar.rules.items():
         for symbol in chain.from_iterable(productions):
             if isinstance(symbol, Ref) and symbol.name in names:
                 users.setdefault(symbol.name, user)
-    return (Named(name, places.get(users.get(name, ""))) for name in sorted(names))
+    return (LocatedName(name, locations.get(users.get(name, ""))) for name in sorted(names))
 
 
 def recursive_names(grammar: Grammar, nullable: set[str]) -> dict[str, tuple[Recursion, ...]]:
-    """The names that can be part of themselves, and where."""
+    """Return the names that can contain themselves, and at which end."""
     uses = {
         name: dict.fromkeys(s.name for s in chain.from_iterable(found) if isinstance(s, Ref))
         for name, found in grammar.rules.items()
@@ -140,7 +144,7 @@ def recursive_names(grammar: Grammar, nullable: set[str]) -> dict[str, tuple[Rec
 
 
 def unit_graph(grammar: Grammar, nullable: set[str]) -> dict[str, dict[str, None]]:
-    """For each name those that it may be all of, with nothing around."""
+    """Return for each name the names that it can derive with nothing around them."""
     graph: dict[str, dict[str, None]] = {}
     for name, productions in grammar.rules.items():
         graph[name] = {}
@@ -151,37 +155,37 @@ def unit_graph(grammar: Grammar, nullable: set[str]) -> dict[str, dict[str, None
     return graph
 
 
-def shortest_circle(names: list[str], graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """A shortest way from the first of the names back to it, through others of them."""
+def shortest_cycle(names: list[str], graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """Return a shortest cycle through the least of the names and others of them, by breadth-first search."""
     start, members = min(names), set(names)
-    came_from: dict[str, str] = {}
+    predecessors: dict[str, str] = {}
     frontier = deque([start])
-    while start not in came_from:
+    while start not in predecessors:
         name = frontier.popleft()
         for other in graph[name]:
-            if other in members and other not in came_from:
-                came_from[other] = name
+            if other in members and other not in predecessors:
+                predecessors[other] = name
                 frontier.append(other)
-    path = [came_from[start]]
+    path = [predecessors[start]]
     while path[-1] != start:
-        path.append(came_from[path[-1]])
+        path.append(predecessors[path[-1]])
     return tuple(reversed(path))
 
 
-def shared_utterances(rules: Iterable[PairedRule], places: Mapping[str, Location]) -> Iterable[SharedUtterance]:
-    """What is said in the same words for different programs, or for one whose parts belong together otherwise."""
-    meanings: dict[tuple[str, Production], dict[tuple[Production, tuple[int | None, ...]], None]] = {}
+def shared_utterances(rules: Iterable[PairedRule], locations: Mapping[str, Location]) -> Iterable[SharedUtterance]:
+    """Yield the utterances with different programs, or with different links to the same program."""
+    programs_of: dict[tuple[str, Production], dict[tuple[Production, tuple[int | None, ...]], None]] = {}
     for rule in rules:
         if rule.program is not None:
             for utterance, links in ((pairing.utterance, pairing.links) for pairing in rule.pairings):
-                meanings.setdefault((rule.name, utterance), {})[rule.program, links] = None
-    for (name, utterance), found in meanings.items():
+                programs_of.setdefault((rule.name, utterance), {})[rule.program, links] = None
+    for (name, utterance), found in programs_of.items():
         if len(found) > 1:
-            yield SharedUtterance(name, utterance, tuple(program for program, _ in found), places.get(name))
+            yield SharedUtterance(name, utterance, tuple(program for program, _ in found), locations.get(name))
 
 
 class Line(NamedTuple):
-    """A text with the number of its derivations (None for infinitely many), or why it has none."""
+    """A text with the number of its derivations (None for infinitely many), or the reason why it has none."""
 
     text: str
     derivations: int | None
@@ -190,35 +194,35 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Ambiguity:
-    """How ambiguous a grammar is on some texts."""
+    """The ambiguity of a grammar on a list of texts."""
 
     lines: tuple[Line, ...]
 
     @property
     def derived(self) -> tuple[Line, ...]:
-        """The lines that have derivations, the most ambiguous first."""
+        """The lines with derivations, the most ambiguous first."""
         found = (line for line in self.lines if line.failure is None)
         return tuple(sorted(found, key=lambda line: (line.derivations is not None, -(line.derivations or 0))))
 
     @property
-    def refused(self) -> tuple[Line, ...]:
-        """The lines that have none."""
+    def rejected(self) -> tuple[Line, ...]:
+        """The lines without derivations."""
         return tuple(line for line in self.lines if line.failure is not None)
 
     @property
-    def mean(self) -> float | None:
-        """Derivations a line, of those that have finitely many; None if there are none such."""
+    def mean_derivations(self) -> float | None:
+        """The mean number of derivations of the lines with finitely many; None if there is no such line."""
         counts = [line.derivations for line in self.derived if line.derivations is not None]
         return sum(counts) / len(counts) if counts else None
 
     @property
-    def most(self) -> Line | None:
-        """The most ambiguous line."""
+    def most_ambiguous(self) -> Line | None:
+        """The line with the most derivations; None if no line has any."""
         return next(iter(self.derived), None)
 
 
 def ambiguity(parser: ForestParser, lines: Iterable[str]) -> Ambiguity:
-    """How many derivations each line has; a line that is too much for the parser is refused."""
+    """Count the derivations of each line; a line beyond the limits of the parser is rejected."""
     found = []
     for text in lines:
         try:

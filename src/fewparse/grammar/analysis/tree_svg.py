@@ -1,18 +1,18 @@
-"""Derivations as pictures: for the terminal, and as SVG that stands on its own on light and on dark ground."""
+"""Draw derivation trees: as text for the terminal, or as SVG that is readable on light and dark backgrounds."""
 
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from fewparse.grammar.analysis.derivation import Branch
+from fewparse.grammar.analysis.derivation import DerivationTree
 
-LONGEST_LINE, MOST_LINES = 28, 6
-LONGEST_NOTE, MOST_NOTE_LINES = 34, 3
+MAX_LINE_WIDTH, MAX_LINES = 28, 6
+MAX_NOTE_WIDTH, MAX_NOTE_LINES = 34, 3
 GAP, LEVEL_GAP, MARGIN, PADDING = 14.0, 30.0, 12.0, 9.0
-LINE, NOTE_LINE = 17.0, 14.0
-CELL, NOTE_CELL, LABEL_CELL, LABEL_CAPITAL = 7.7, 6.8, 7.9, 9.8
-MOST_WIDTH = 2_400.0
+LINE_HEIGHT, NOTE_LINE_HEIGHT = 17.0, 14.0
+CHAR_WIDTH, NOTE_CHAR_WIDTH, LABEL_CHAR_WIDTH, LABEL_CAPITAL_WIDTH = 7.7, 6.8, 7.9, 9.8
+MAX_WIDTH = 2_400.0
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 STYLE = """
 rect { fill: #e9effd; stroke: #7f95cc; }
@@ -25,32 +25,32 @@ text { text-anchor: middle; white-space: pre; fill: #1a2747; }
 """
 
 
-def tree_text(branch: Branch) -> str:
-    """A line for each name and each text, with lines drawn between them."""
+def tree_text(tree: DerivationTree) -> str:
+    """Draw a tree with box-drawing characters, one line per node or text."""
     lines: list[str] = []
-    stack: list[tuple[Branch | str, str | None, str, str]] = [(branch, None, "", "")]
+    stack: list[tuple[DerivationTree | str, str | None, str, str]] = [(tree, None, "", "")]
     while stack:
-        part, around, before, indent = stack.pop()
+        part, parent_translation, first_indent, indent = stack.pop()
         if isinstance(part, str):
-            lines.append(before + quoted(part))
+            lines.append(first_indent + quote(part))
             continue
-        line = before + shown(part.label)
-        if (only := sole_text(part)) is not None:
-            line += " " + quoted(only)
-        note = part.note(around)
-        lines.append(line if note is None else f"{line}  ⇒ {shown(note)}")
+        line = first_indent + escape_invisible(part.label)
+        if (only := only_text(part)) is not None:
+            line += " " + quote(only)
+        note = part.annotation(parent_translation)
+        lines.append(line if note is None else f"{line}  ⇒ {escape_invisible(note)}")
         strokes = ("└─ ", "   ")
         for child in reversed(part.children if only is None else ()):
-            stack.append((child, part.detail, indent + strokes[0], indent + strokes[1]))
+            stack.append((child, part.translation, indent + strokes[0], indent + strokes[1]))
             strokes = ("├─ ", "│  ")
     return "\n".join(lines)
 
 
-def tree_svg(branch: Branch) -> str:
-    """A picture with the whole derivation: names above what they are made of, the text from left to right."""
-    boxes = list(boxed(branch))
+def tree_svg(tree: DerivationTree) -> str:
+    """Draw a tree as an SVG document: parents above their children, the text from left to right."""
+    boxes = list(make_boxes(tree))
     width, height = lay_out(boxes)
-    scale = min(1.0, MOST_WIDTH / width)
+    scale = min(1.0, MAX_WIDTH / width)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height:.1f}" '
         f'width="{width * scale:.1f}" height="{height * scale:.1f}" role="img" xml:space="preserve">',
@@ -61,13 +61,16 @@ def tree_svg(branch: Branch) -> str:
             middle = (box.y + box.height + child.y) / 2
             curve = f"{box.x:.1f} {middle:.1f} {child.x:.1f} {middle:.1f} {child.x:.1f} {child.y:.1f}"
             lines.append(f'<path d="M{box.x:.1f} {box.y + box.height:.1f}C{curve}"/>')
-    lines += [drawn(box) for box in boxes]
+    lines += [draw_box(box) for box in boxes]
     return "\n".join([*lines, "</svg>\n"])
 
 
 @dataclass(slots=True, eq=False)
 class Box:
-    """A name or a text on the picture; x is its middle and y its top."""
+    """A node or a text in the picture.
+
+    `x` is its centre and `y` its top; `left` and `right` bound its subtree, relative to `x`.
+    """
 
     kind: str
     lines: list[str]
@@ -83,41 +86,45 @@ class Box:
     right: float = 0.0
 
 
-def boxed(branch: Branch) -> Iterator[Box]:
-    """A box for each name and each text, parents first."""
-    stack: list[tuple[Branch | str, str | None, Box | None]] = [(branch, None, None)]
+def make_boxes(tree: DerivationTree) -> Iterator[Box]:
+    """Yield a box for each node and each text, parents first."""
+    stack: list[tuple[DerivationTree | str, str | None, Box | None]] = [(tree, None, None)]
     while stack:
-        part, around, parent = stack.pop()
-        box = box_of(part, around, 0 if parent is None else parent.level + 1)
+        part, parent_translation, parent = stack.pop()
+        box = make_box(part, parent_translation, 0 if parent is None else parent.level + 1)
         if parent is not None:
             parent.children.append(box)
-        if isinstance(part, Branch):
-            stack += [(child, part.detail, box) for child in reversed(part.children or ("",))]
+        if isinstance(part, DerivationTree):
+            stack += [(child, part.translation, box) for child in reversed(part.children or ("",))]
         yield box
 
 
-def box_of(part: Branch | str, around: str | None, level: int) -> Box:
-    """The box of a part, with its lines broken."""
+def make_box(part: DerivationTree | str, parent_translation: str | None, level: int) -> Box:
+    """Return the box of a node or text, with wrapped lines and without a position."""
     if isinstance(part, str):
-        title, lines, notes = quoted(part), wrapped(quoted(part), LONGEST_LINE, MOST_LINES), []
-        widths = [cells(line) * CELL for line in lines]
+        title, lines, notes = quote(part), wrap(quote(part), MAX_LINE_WIDTH, MAX_LINES), []
+        widths = [display_width(line) * CHAR_WIDTH for line in lines]
     else:
-        note = part.note(around)
-        title = shown(part.label) if note is None else f"{shown(part.label)} ⇒ {shown(note)}"
-        lines = wrapped(shown(part.label), LONGEST_LINE, MOST_NOTE_LINES)
-        notes = [] if note is None else wrapped(shown(note), LONGEST_NOTE, MOST_NOTE_LINES)
-        widths = [sum(LABEL_CAPITAL if c.isupper() else LABEL_CELL * cells(c) for c in line) for line in lines]
-        widths += [cells(line) * NOTE_CELL for line in notes]
-    height = LINE * len(lines) + NOTE_LINE * len(notes) + PADDING
+        label, note = escape_invisible(part.label), part.annotation(parent_translation)
+        title = label if note is None else f"{label} ⇒ {escape_invisible(note)}"
+        lines = wrap(label, MAX_LINE_WIDTH, MAX_NOTE_LINES)
+        notes = [] if note is None else wrap(escape_invisible(note), MAX_NOTE_WIDTH, MAX_NOTE_LINES)
+        widths = [label_width(line) for line in lines]
+        widths += [display_width(line) * NOTE_CHAR_WIDTH for line in notes]
+    height = LINE_HEIGHT * len(lines) + NOTE_LINE_HEIGHT * len(notes) + PADDING
     kind = "text" if isinstance(part, str) else "name"
     return Box(kind, lines, notes, title, level, max(widths) + 2 * PADDING, height)
 
 
-def lay_out(boxes: list[Box]) -> tuple[float, float]:
-    """Give every box its place; the size of the picture.
+def label_width(line: str) -> float:
+    """Return the estimated width of a label in its proportional font."""
+    return sum(LABEL_CAPITAL_WIDTH if c.isupper() else LABEL_CHAR_WIDTH * display_width(c) for c in line)
 
-    What is below a box has a stretch of the width to itself; the box is in the middle between its first child and
-    its last.
+
+def lay_out(boxes: list[Box]) -> tuple[float, float]:
+    """Set the position of every box; return the width and height of the picture.
+
+    The subtrees of siblings do not overlap horizontally; a box is centred between its first and its last child.
     """
     for box in reversed(boxes):
         box.left, box.right = -box.width / 2, box.width / 2
@@ -144,15 +151,15 @@ def lay_out(boxes: list[Box]) -> tuple[float, float]:
     return boxes[0].right - boxes[0].left + 2 * MARGIN, tops[-1] - LEVEL_GAP + MARGIN
 
 
-def drawn(box: Box) -> str:
-    """A box with its lines."""
+def draw_box(box: Box) -> str:
+    """Return the SVG of a box with its lines."""
     parts = [
         f'<g class="{box.kind}"><title>{escape(box.title, quote=False)}</title>',
         f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" '
         f'height="{box.height:.1f}" rx="7"/>',
     ]
     y = box.y + PADDING / 2
-    for size, kind, lines in ((LINE, "first", box.lines), (NOTE_LINE, "note", box.notes)):
+    for size, kind, lines in ((LINE_HEIGHT, "first", box.lines), (NOTE_LINE_HEIGHT, "note", box.notes)):
         for line in lines:
             baseline = y + size * 0.75
             parts.append(
@@ -162,42 +169,42 @@ def drawn(box: Box) -> str:
     return "".join([*parts, "</g>"])
 
 
-def sole_text(branch: Branch) -> str | None:
-    """The text of a branch that has nothing else, or nothing at all."""
-    if not branch.children:
+def only_text(tree: DerivationTree) -> str | None:
+    """Return the text of a node that has no child but text, empty if it has none; None for other nodes."""
+    if not tree.children:
         return ""
-    only = branch.children[0]
-    return only if len(branch.children) == 1 and isinstance(only, str) else None
+    only = tree.children[0]
+    return only if len(tree.children) == 1 and isinstance(only, str) else None
 
 
-def quoted(text: str) -> str:
-    """A literal in quotes."""
-    return f'"{shown(text, ESCAPES)}"'
+def quote(text: str) -> str:
+    """Return a text in quotes, with escapes."""
+    return f'"{escape_invisible(text, ESCAPES)}"'
 
 
-def shown(text: str, escapes: dict[str, str] | None = None) -> str:
-    """A text in which nothing is invisible but blanks, and which XML can hold."""
+def escape_invisible(text: str, escapes: dict[str, str] | None = None) -> str:
+    """Escape characters that are not printable or not valid in XML, and those in `escapes`."""
     known = escapes or {}
     return "".join(known.get(c) or (c if c.isprintable() else c.encode("unicode_escape").decode()) for c in text)
 
 
-def cells(text: str) -> int:
-    """How many places a text takes in a font whose characters are equally wide."""
+def display_width(text: str) -> int:
+    """Return the number of columns of a text in a monospaced font; wide characters take two."""
     return sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
 
 
-def wrapped(text: str, longest: int, most: int) -> list[str]:
-    """Lines of a text, broken at blanks where there are some; the end of a long one is left out."""
+def wrap(text: str, max_width: int, max_lines: int) -> list[str]:
+    """Break a text into lines, at blanks where possible; beyond the last line it is cut off with an ellipsis."""
     lines: list[str] = []
     start = 0
     while start < len(text):
-        if len(lines) == most:
-            lines[-1] = lines[-1][: longest - 1] + "…"
+        if len(lines) == max_lines:
+            lines[-1] = lines[-1][: max_width - 1] + "…"
             break
         end = start + 1
-        while end < len(text) and cells(text[start : end + 1]) <= longest:
+        while end < len(text) and display_width(text[start : end + 1]) <= max_width:
             end += 1
-        blank = text.rfind(" ", start + longest // 2, end)
+        blank = text.rfind(" ", start + max_width // 2, end)
         end = blank + 1 if end < len(text) and blank >= 0 else end
         lines.append(text[start:end])
         start = end

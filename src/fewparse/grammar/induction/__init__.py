@@ -1,1 +1,6 @@
-"""induction."""
+"""Grammar induction: example programs (S-expressions) and a merge level in, a plain `Grammar` out.
+
+induce       `induce` and `coverage`: collect the functions and slots of the examples and generalise by merge level
+rule_writer  write functions, slots and their fillers as grammar rules with readable names
+sexpr        read and write S-expressions; split a form into function and arguments
+"""

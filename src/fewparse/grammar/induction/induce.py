@@ -1,18 +1,19 @@
 """Induce a grammar from example programs that are S-expressions.
 
-A function is known by its head (for `(call f x)` by `call f`) and has slots: its positions and its keywords. How
-much the examples are generalised is a matter of the level, each wider than the one before:
+A function is identified by its head (`call f` for `(call f x)`) and has slots: its positions and its keywords. The
+merge level determines how far the examples are generalised; each level derives all that the one before derives:
 
 strict  a slot takes exactly the functions and constants that were seen in it;
-typed   slots that share a function or a constant have the same type, and take whatever any of them takes;
-loose   a slot that took a form takes any expression; slots of bare names and literals keep to their type;
-open    constants may have other names behind their dots (`en.person.` and a name) and other numbers in them
-        (`May-` and a number) where examples vary, and the keywords of a function that was seen with several sets
-        of them may be left out, except those that all sets have; they keep their order.
+typed   slots that share a function or a constant are of one type and take whatever any slot of the type takes;
+loose   a slot in which a form was seen takes any expression; slots with only words and literals keep their type;
+open    if the examples vary there, constants may end in any name after a dot (`en.person.` and a name) and contain
+        any number (`May-` and a number); keywords that not all calls of a function have are optional, in the order
+        in which they were seen.
 
-Functions with nothing but atoms inside, such as `(string <)`, are told apart by the slot that they stand in, up to
-the typed level. Literals (texts, numbers, dates, times) are classes at every level. Whatever the grammar derives
-is a balanced program in compact form (see `sexpr`), with arguments as they were seen for each head.
+Up to the typed level, functions whose arguments are all atoms, such as `(string <)`, are distinguished by the slot
+that they fill. Literals (strings, numbers, dates, times) are generalised to classes at every level. Every sentence
+of the grammar is a balanced program in compact form (see `sexpr`), in which each function has a signature that was
+seen.
 """
 
 import re
@@ -23,42 +24,42 @@ from typing import Literal, get_args
 
 from fewparse.errors import UnknownName, UsageError
 from fewparse.grammar.induction.rule_writer import (
-    PROGRAM,
     QUOTED,
+    ROOT_SLOT,
     Constant,
-    Family,
+    ConstantPattern,
     Filler,
     Function,
-    Kind,
+    LiteralClass,
     Slot,
-    compose,
-    kind_of,
+    literal_class,
+    write_grammar,
 )
 from fewparse.grammar.induction.sexpr import (
     OPERATOR,
     Call,
     Form,
     Node,
-    Shape,
+    Signature,
     compact,
     fail,
     is_keyword,
+    parse_call,
     read_program,
-    take_apart,
 )
 from fewparse.grammar.parsing.chart import ChartParser
 from fewparse.grammar.rules import Grammar, Production, Ref, Text
 
-Merge = Literal["strict", "typed", "loose", "open"]
+MergeLevel = Literal["strict", "typed", "loose", "open"]
 APPLY_HEADS = ("call",)
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 Fillers = dict[Filler, None]
-"""A set that keeps its order."""
+"""An ordered set."""
 
 
 @dataclass(frozen=True)
-class Induced:
-    """A grammar, and what it was made of."""
+class InducedGrammar:
+    """A grammar with the number of programs, functions and constants it was induced from."""
 
     grammar: Grammar
     programs: int
@@ -69,51 +70,54 @@ class Induced:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many programs a grammar derives, and in compact form those that it does not."""
+    """The number of programs that a grammar derives, and the other programs in compact form."""
 
     derived: int
     missed: tuple[str, ...]
 
     @property
     def share(self) -> float:
-        """The part of the programs that is derived."""
+        """The fraction of the programs that is derived."""
         return self.derived / max(1, self.derived + len(self.missed))
 
 
-def induce(programs: Iterable[str], merge: Merge = "typed", apply_heads: Collection[str] = APPLY_HEADS) -> Induced:
-    """A grammar that derives all of these programs, and more by the level of merging.
+def induce(
+    programs: Iterable[str], merge: MergeLevel = "typed", apply_heads: Collection[str] = APPLY_HEADS
+) -> InducedGrammar:
+    """Induce a grammar that derives all of these programs, and others according to the merge level.
 
-    `apply_heads` are the heads that apply the function named behind them.
+    `apply_heads` are the heads that apply the function named after them. Raises `UnknownName` for an unknown
+    level, `UsageError` without programs and `GrammarError` for a program that is not an S-expression.
     """
-    if merge not in get_args(Merge):
-        raise UnknownName("level of merging", merge, get_args(Merge))
+    if merge not in get_args(MergeLevel):
+        raise UnknownName("merge level", merge, get_args(MergeLevel))
     trees = [read_example(source, number) for number, source in enumerate(programs, 1)]
     if not trees:
-        raise UsageError("a grammar is induced from programs, and there are none", "Give at least one example.")
-    seen = Observation(trees, merge, apply_heads)
-    slots = seen.slots if merge == "strict" else typed(seen.slots)
+        raise UsageError("cannot induce a grammar without programs", "Give at least one example.")
+    observed = Observations(trees, merge, apply_heads)
+    slots = observed.slots if merge == "strict" else merge_types(observed.slots)
     if merge in ("loose", "open"):
-        slots = loosened(slots)
+        slots = merge_expressions(slots)
     if merge == "open":
-        slots = with_families(slots)
-    grammar = compose(
-        seen.shapes,
-        {slot: tuple(admitted(slot, fillers)) for slot, fillers in slots.items()},
-        seen.quoted,
+        slots = generalise_constants(slots)
+    grammar = write_grammar(
+        observed.signatures,
+        {slot: tuple(allowed_fillers(slot, fillers)) for slot, fillers in slots.items()},
+        observed.quoted,
         optional_keywords=merge == "open",
     )
-    fillers = {filler for taken in seen.slots.values() for filler in taken}
-    return Induced(
+    all_fillers = {filler for fillers in observed.slots.values() for filler in fillers}
+    return InducedGrammar(
         grammar,
         programs=len(trees),
-        functions=len({function.head for function in seen.shapes}),
-        constants=sum(isinstance(filler, Constant) for filler in fillers),
-        literals=tuple(sorted(filler.rule for filler in fillers if isinstance(filler, Kind))),
+        functions=len({function.head for function in observed.signatures}),
+        constants=sum(isinstance(filler, Constant) for filler in all_fillers),
+        literals=tuple(sorted(filler.rule for filler in all_fillers if isinstance(filler, LiteralClass))),
     )
 
 
 def coverage(grammar: Grammar, programs: Sequence[str]) -> Coverage:
-    """Which programs a grammar derives; they are compared in compact form."""
+    """Return which programs a grammar derives; they are compared in compact form."""
     parser = ChartParser(grammar)
     texts = [compact(read_program(source, f"program {number}")) for number, source in enumerate(programs, 1)]
     missed = tuple(text for text in texts if not parser.accepts(text))
@@ -121,62 +125,62 @@ def coverage(grammar: Grammar, programs: Sequence[str]) -> Coverage:
 
 
 def read_example(source: str, number: int) -> Node:
-    """The tree of an example; its number is its name in error messages."""
+    """Parse an example; error messages refer to it by its number."""
     tree = read_program(source, f"program {number}")
     if is_keyword(tree):
-        fail("a keyword alone is no program", source, tree.at, f"program {number}")
+        fail("a keyword alone is not a program", source, tree.at, f"program {number}")
     return tree
 
 
-class Observation:
-    """Which functions the examples have, in which shapes, and what they have in which slot."""
+class Observations:
+    """The functions of the examples with their signatures, the fillers of each slot, and the quoted strings."""
 
-    def __init__(self, trees: Sequence[Node], merge: Merge, apply_heads: Collection[str]) -> None:
-        self.shapes: dict[Function, dict[Shape, None]] = {}
+    def __init__(self, trees: Sequence[Node], merge: MergeLevel, apply_heads: Collection[str]) -> None:
+        self.signatures: dict[Function, dict[Signature, None]] = {}
         self.slots: dict[Slot, Fillers] = {}
         self.quoted: dict[str, None] = {}
         self._merge = merge
         self._apply_heads = apply_heads
-        self._leaves = self._leaf_heads(trees) if merge in ("strict", "typed") else set()
-        agenda = [(tree, PROGRAM) for tree in reversed(trees)]
+        self._atomic_heads = self._find_atomic_heads(trees) if merge in ("strict", "typed") else set()
+        agenda = [(tree, ROOT_SLOT) for tree in reversed(trees)]
         while agenda:
             node, slot = agenda.pop()
             fillers = self.slots.setdefault(slot, {})
             if isinstance(node, Form):
-                call = take_apart(node, apply_heads)
+                call = parse_call(node, apply_heads)
                 function = self._function(call, slot)
                 fillers[function] = None
-                self.shapes.setdefault(function, {})[call.shape] = None
-                names = [part.slot for part in call.shape if part.slot]
+                self.signatures.setdefault(function, {})[call.signature] = None
+                names = [parameter.slot for parameter in call.signature if parameter.slot]
                 inner = [(value, Slot(function, name)) for name, value in zip(names, call.values, strict=True)]
                 agenda += reversed(inner)
             elif node.quoted:
                 fillers[QUOTED] = None
                 self.quoted[node.text] = None
             else:
-                fillers[kind_of(node.text) or Constant(node.text)] = None
+                fillers[literal_class(node.text) or Constant(node.text)] = None
 
-    def _leaf_heads(self, trees: Sequence[Node]) -> set[str]:
-        """The functions that have arguments, and never a form among them."""
+    def _find_atomic_heads(self, trees: Sequence[Node]) -> set[str]:
+        """Return the heads of functions that have arguments, all of them atoms."""
         found: dict[str, bool] = {}
         agenda = list(trees)
         while agenda:
             node = agenda.pop()
             if isinstance(node, Form):
-                call = take_apart(node, self._apply_heads)
+                call = parse_call(node, self._apply_heads)
                 if call.values:
-                    bare = not any(isinstance(value, Form) for value in call.values)
-                    found[call.head] = found.get(call.head, True) and bare
+                    atomic = not any(isinstance(value, Form) for value in call.values)
+                    found[call.head] = found.get(call.head, True) and atomic
                 agenda += call.values
-        return {head for head, is_leaf in found.items() if is_leaf}
+        return {head for head, is_atomic in found.items() if is_atomic}
 
     def _function(self, call: Call, slot: Slot) -> Function:
-        shape = call.shape if self._merge == "strict" else None
-        return Function(call.head, shape, slot if call.head in self._leaves else None)
+        signature = call.signature if self._merge == "strict" else None
+        return Function(call.head, signature, slot if call.head in self._atomic_heads else None)
 
 
-def typed(slots: Mapping[Slot, Fillers]) -> dict[Slot, Fillers]:
-    """Slots that share a function or a constant take the same: all that any of them takes."""
+def merge_types(slots: Mapping[Slot, Fillers]) -> dict[Slot, Fillers]:
+    """Give slots that share a function or a constant, directly or through others, the union of their fillers."""
     parents: dict[Slot | Filler, Slot | Filler] = {}
 
     def root(node: Slot | Filler) -> Slot | Filler:
@@ -188,55 +192,55 @@ def typed(slots: Mapping[Slot, Fillers]) -> dict[Slot, Fillers]:
         for filler in fillers:
             if isinstance(filler, Function | Constant):
                 parents[root(filler)] = root(slot)
-    together: dict[Slot | Filler, Fillers] = {}
+    types: dict[Slot | Filler, Fillers] = {}
     for slot, fillers in slots.items():
-        together.setdefault(root(slot), {}).update(fillers)
-    return {slot: together[root(slot)] for slot in slots}
+        types.setdefault(root(slot), {}).update(fillers)
+    return {slot: types[root(slot)] for slot in slots}
 
 
-def loosened(slots: Mapping[Slot, Fillers]) -> dict[Slot, Fillers]:
-    """All slots that take a form take the same; operators, and the program itself, keep to theirs."""
+def merge_expressions(slots: Mapping[Slot, Fillers]) -> dict[Slot, Fillers]:
+    """Give all slots that take a form the union of their fillers, except operators and the program itself."""
     general = [
         slot
         for slot, fillers in slots.items()
-        if slot != PROGRAM and slot.name != OPERATOR and any(isinstance(filler, Function) for filler in fillers)
+        if slot != ROOT_SLOT and slot.name != OPERATOR and any(isinstance(filler, Function) for filler in fillers)
     ]
-    anything = {filler: None for slot in general for filler in slots[slot]}
-    return {**slots, **dict.fromkeys(general, anything)}
+    union = {filler: None for slot in general for filler in slots[slot]}
+    return {**slots, **dict.fromkeys(general, union)}
 
 
-def with_families(slots: Mapping[Slot, Fillers]) -> dict[Slot, Fillers]:
-    """Constants that differ from others only in a name or a number make way for all names or numbers there."""
+def generalise_constants(slots: Mapping[Slot, Fillers]) -> dict[Slot, Fillers]:
+    """Replace constants that differ from others only in a name or a number by patterns with any name or number."""
     words = {filler.word for fillers in slots.values() for filler in fillers if isinstance(filler, Constant)}
     names = {tuple(word.split(".")[: i + 1]) for word in words for i in range(word.count(".") + 1)}
-    followed = Counter(name[:-1] for name in names if len(name) > 1)
-    numbered = Counter(map(with_numbers, words))
+    successors = Counter(name[:-1] for name in names if len(name) > 1)
+    numbered = Counter(map(number_pattern, words))
 
-    def widened(filler: Filler) -> Filler:
+    def generalised(filler: Filler) -> Filler:
         if isinstance(filler, Constant):
             *path, last = filler.word.split(".")
-            if path and NAME.fullmatch(last) and max(followed[tuple(path)], followed[tuple(path[:-1])]) > 1:
-                return Family((Text(".".join(path) + "."), Ref("NAME")))
-            if numbered[with_numbers(filler.word)] > 1:
-                return Family(with_numbers(filler.word))
+            if path and NAME.fullmatch(last) and max(successors[tuple(path)], successors[tuple(path[:-1])]) > 1:
+                return ConstantPattern((Text(".".join(path) + "."), Ref("NAME")))
+            if numbered[number_pattern(filler.word)] > 1:
+                return ConstantPattern(number_pattern(filler.word))
         return filler
 
-    return {slot: {widened(filler): None for filler in fillers} for slot, fillers in slots.items()}
+    return {slot: {generalised(filler): None for filler in fillers} for slot, fillers in slots.items()}
 
 
-def with_numbers(word: str) -> Production:
-    """A word with any number in the place of each of its numbers."""
+def number_pattern(word: str) -> Production:
+    """Return a word with each of its numbers replaced by any number."""
     parts = re.split("([0-9]+)", word)
     return tuple(Ref("NATURAL") if i % 2 else Text(part) for i, part in enumerate(parts) if part)
 
 
-def admitted(slot: Slot, fillers: Fillers) -> Iterator[Filler]:
-    """The fillers that leave a program readable as it was meant, without those that another includes.
+def allowed_fillers(slot: Slot, fillers: Fillers) -> Iterator[Filler]:
+    """Yield the fillers of a slot without those that another one includes.
 
-    A bare word in the place of an operator would be read as the name of the function.
+    Words and literals are dropped from operator slots, where they would be read as the name of the function.
     """
     for filler in fillers:
         if slot.name == OPERATOR and not isinstance(filler, Function) and filler != QUOTED:
             continue
-        if filler != Kind("NATURAL") or Kind("INTEGER") not in fillers:
+        if filler != LiteralClass("NATURAL") or LiteralClass("INTEGER") not in fillers:
             yield filler

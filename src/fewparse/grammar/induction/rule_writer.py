@@ -1,22 +1,22 @@
-"""Write what examples show about functions and their slots as the rules of a lean grammar with readable names."""
+"""Write functions, their signatures and the fillers of their slots as grammar rules with readable names."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from fewparse.grammar.induction.sexpr import Part, Shape
+from fewparse.grammar.induction.sexpr import Parameter, Signature
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, fresh_name, trim
 
 Rules = dict[str, tuple[Production, ...]]
-Template = tuple[tuple[Part, bool], ...]
-"""Arguments in their order, and whether each is needed."""
+CallTemplate = tuple[tuple[Parameter, bool], ...]
+"""Parameters in order, and whether each is required."""
 
 DIGIT = Chars.of([(ord("0"), ord("9"))])
 LETTERS = Chars.of([(ord("a"), ord("z")), (ord("A"), ord("Z"))])
 NAME_CHARS = Chars.of([*LETTERS.ranges, *DIGIT.ranges, (ord("_"), ord("_")), (ord("-"), ord("-"))])
 FREE_TEXT = "TEXT"
-"""The rule of what stands between quotes."""
+"""The rule of the text between quotes."""
 LITERALS = {
     "NATURAL": re.compile(r"[0-9]+"),
     "INTEGER": re.compile(r"-[0-9]+"),
@@ -24,21 +24,21 @@ LITERALS = {
     "DATE": re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]"),
     "TIME": re.compile(r"[0-2][0-9]:[0-5][0-9]"),
 }
-SIGNS = {"=": "equal", "<": "less", ">": "greater", "~": "like", "+": "plus", "-": "minus", "*": "times"}
+SIGN_NAMES = {"=": "equal", "<": "less", ">": "greater", "~": "like", "+": "plus", "-": "minus", "*": "times"}
 
 
 @dataclass(frozen=True)
 class Function:
-    """What counts as one function: a head, with its shape or the slot around it where they matter."""
+    """A function: its head, and where these distinguish functions, its signature and the slot that it fills."""
 
     head: str
-    shape: Shape | None = None
+    signature: Signature | None = None
     within: "Slot | None" = None
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for an expression."""
+    """An argument position or keyword of a function."""
 
     function: Function
     name: str
@@ -46,54 +46,54 @@ class Slot:
 
 @dataclass(frozen=True)
 class Constant:
-    """A bare word that is no literal."""
+    """A word that is not a literal."""
 
     word: str
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A class of literals, known by the name of its rule."""
+class LiteralClass:
+    """A class of literals, identified by the name of its rule."""
 
     rule: str
 
 
 @dataclass(frozen=True)
-class Family:
-    """Words of a common form."""
+class ConstantPattern:
+    """The constants that match a production."""
 
-    form: Production
-
-
-Filler = Function | Constant | Kind | Family
-PROGRAM = Slot(Function(""), "start")
-QUOTED = Kind("quoted")
+    production: Production
 
 
-def kind_of(word: str) -> Kind | None:
-    """The class of a literal that is a word."""
-    return next((Kind(rule) for rule, pattern in LITERALS.items() if pattern.fullmatch(word)), None)
+Filler = Function | Constant | LiteralClass | ConstantPattern
+ROOT_SLOT = Slot(Function(""), "start")
+QUOTED = LiteralClass("quoted")
 
 
-def compose(
-    functions: Mapping[Function, Collection[Shape]],
+def literal_class(word: str) -> LiteralClass | None:
+    """Return the class of a word that is a literal; None if it is not one."""
+    return next((LiteralClass(rule) for rule, pattern in LITERALS.items() if pattern.fullmatch(word)), None)
+
+
+def write_grammar(
+    functions: Mapping[Function, Collection[Signature]],
     slots: Mapping[Slot, tuple[Filler, ...]],
     quoted: Iterable[str],
     optional_keywords: bool,
 ) -> Grammar:
-    """The grammar of functions with these shapes, whose slots take these fillers.
+    """Return the grammar of functions with these signatures, whose slots take these fillers.
 
-    `quoted` are the texts of the examples, which decide what a text may hold.
+    `quoted` are the quoted strings of the examples, which determine the characters and escapes of strings.
     """
-    composer = Composer(functions, slots, quoted)
-    for function, shapes in functions.items():
-        composer.write(function, shapes, optional_keywords)
-    composer.rules["start"] = composer.alternatives(slots[PROGRAM])
-    return Grammar(numbered(trim(Grammar(merge_equal(composer.rules))).grammar.rules, composer.stems))
+    writer = RuleWriter(functions, slots, quoted)
+    for function, signatures in functions.items():
+        writer.add_function(function, signatures, optional_keywords)
+    writer.rules["start"] = writer.alternatives(slots[ROOT_SLOT])
+    return Grammar(renumber(trim(Grammar(merge_duplicates(writer.rules))).grammar.rules, writer.stems))
 
 
-class Composer:
-    """The rules made so far."""
+class RuleWriter:
+    """Collects rules; `stems` maps each rule name to the name before it was numbered."""
 
     def __init__(
         self, functions: Iterable[Function], slots: Mapping[Slot, tuple[Filler, ...]], quoted: Iterable[str]
@@ -101,48 +101,53 @@ class Composer:
         self.rules: Rules = {"start": (), **literal_rules(quoted)}
         self.stems: dict[str, str] = {}
         self._slots = slots
-        self._names = {function: self._reserve(last_word(function.head)) for function in functions}
-        self._sets: dict[frozenset[Filler], Ref] = {}
-        self._options: dict[tuple[Function, Part], Ref] = {}
+        self._names = {function: self._add_name(function_word(function.head)) for function in functions}
+        self._filler_sets: dict[frozenset[Filler], Ref] = {}
+        self._optional: dict[tuple[Function, Parameter], Ref] = {}
         self._users: dict[frozenset[Filler], set[str]] = {}
         for slot, fillers in slots.items():
             self._users.setdefault(frozenset(fillers), set()).add(slot.function.head)
 
-    def write(self, function: Function, shapes: Collection[Shape], optional_keywords: bool) -> None:
-        """The rule of a function: all ways to call it."""
-        templates = optional(shapes) if optional_keywords else [tuple((part, True) for part in s) for s in shapes]
-        self.rules[self._names[function]] = tuple(self._production(function, template) for template in templates)
+    def add_function(self, function: Function, signatures: Collection[Signature], optional_keywords: bool) -> None:
+        """Write the rule of a function, with one production per signature or template."""
+        if optional_keywords:
+            templates = merge_signatures(signatures)
+        else:
+            templates = [tuple((parameter, True) for parameter in signature) for signature in signatures]
+        self.rules[self._names[function]] = tuple(self._production(function, each) for each in templates)
 
-    def _production(self, function: Function, template: Template) -> Production:
+    def _production(self, function: Function, call: CallTemplate) -> Production:
         symbols: list[Symbol] = [Text(function.head)]
-        for part, needed in template:
+        for parameter, required in call:
             blank = "" if len(symbols) == 1 and function.head.endswith("(") else " "
-            argument = self._argument(function, part, blank)
-            symbols += argument if needed else (self._option(function, part, argument),)
-        return joined([*symbols, Text(")")])
+            argument = self._argument(function, parameter, blank)
+            symbols += argument if required else (self._optional_argument(function, parameter, argument),)
+        return merge_texts([*symbols, Text(")")])
 
-    def _argument(self, function: Function, part: Part, blank: str) -> Production:
-        if not part.keyword:
-            return (Text(blank), self._slot(Slot(function, part.slot)))
-        if not part.slot:
-            return (Text(blank + part.keyword),)
-        return (Text(f"{blank}{part.keyword} "), self._slot(Slot(function, part.slot)))
+    def _argument(self, function: Function, parameter: Parameter, blank: str) -> Production:
+        if not parameter.keyword:
+            return (Text(blank), self._slot(Slot(function, parameter.slot)))
+        if not parameter.slot:
+            return (Text(blank + parameter.keyword),)
+        return (Text(f"{blank}{parameter.keyword} "), self._slot(Slot(function, parameter.slot)))
 
-    def _option(self, function: Function, part: Part, argument: Production) -> Ref:
-        if (function, part) not in self._options:
-            name = self._reserve(f"{self._names[function]} maybe {part.keyword}")
+    def _optional_argument(self, function: Function, parameter: Parameter, argument: Production) -> Ref:
+        if (function, parameter) not in self._optional:
+            name = self._add_name(f"{self._names[function]} maybe {parameter.keyword}")
             self.rules[name] = ((), argument)
-            self._options[function, part] = Ref(name)
-        return self._options[function, part]
+            self._optional[function, parameter] = Ref(name)
+        return self._optional[function, parameter]
 
-    def _reserve(self, wish: str) -> str:
-        name = fresh_name(readable(wish), self.rules)
-        self.stems[name] = readable(wish)
+    def _add_name(self, words: str) -> str:
+        """Reserve a new rule name made of these words."""
+        stem = rule_name(words)
+        name = fresh_name(stem, self.rules)
+        self.stems[name] = stem
         self.rules[name] = ()
         return name
 
     def alternatives(self, fillers: Iterable[Filler]) -> tuple[Production, ...]:
-        """One production a filler."""
+        """Return one production per filler."""
         return tuple(self._filler(filler) for filler in fillers)
 
     def _filler(self, filler: Filler) -> Production:
@@ -150,66 +155,68 @@ class Composer:
             return (Ref(self._names[filler]),)
         if isinstance(filler, Constant):
             return (Text(filler.word),)
-        if isinstance(filler, Family):
-            return filler.form
+        if isinstance(filler, ConstantPattern):
+            return filler.production
         return (Ref(filler.rule),)
 
     def _slot(self, slot: Slot) -> Symbol:
-        """What stands for the fillers of a slot: the only one itself, or a rule for their set."""
+        """Return the symbol of a slot: its only filler, or a reference to the rule of its set of fillers."""
         fillers = self._slots[slot]
         key = frozenset(fillers)
-        if key not in self._sets:
+        if key not in self._filler_sets:
             productions = self.alternatives(fillers)
             if len(productions) == len(productions[0]) == 1:
                 return productions[0][0]
             general = len(self._users[key]) > 1 and any(isinstance(filler, Function) for filler in fillers)
             name = "arg" + slot.name if slot.name.isdigit() else slot.name
-            reserved = self._reserve("expr" if general else f"{last_word(slot.function.head)} {name}")
-            self.rules[reserved] = productions
-            self._sets[key] = Ref(reserved)
-        return self._sets[key]
+            added = self._add_name("expr" if general else f"{function_word(slot.function.head)} {name}")
+            self.rules[added] = productions
+            self._filler_sets[key] = Ref(added)
+        return self._filler_sets[key]
 
 
-def optional(shapes: Collection[Shape]) -> list[Template]:
-    """The shapes, where those that differ only in their keywords become one in which such keywords are optional.
+def merge_signatures(signatures: Collection[Signature]) -> list[CallTemplate]:
+    """Merge signatures that differ only in their keywords into templates with optional keywords.
 
-    Keywords keep the order in which they were seen; a shape that contradicts the order of others stays as it is.
+    Keywords keep the order in which they were seen; a signature that contradicts the order of others stays as it
+    is. Keywords that all merged signatures have are required, and so is at least one if all of them have one.
     """
-    groups: dict[Shape, list[Shape]] = {}
-    templates: list[Template] = []
-    for shape in shapes:
-        fixed = tuple(part for part in shape if not part.keyword)
-        named = shape[len(fixed) :]
-        if shape[: len(fixed)] == fixed and all(p.slot for p in named) and len(set(named)) == len(named):
-            groups.setdefault(fixed, []).append(named)
+    groups: dict[Signature, list[Signature]] = {}
+    templates: list[CallTemplate] = []
+    for signature in signatures:
+        positional = tuple(parameter for parameter in signature if not parameter.keyword)
+        keywords = signature[len(positional) :]
+        distinct = len(set(keywords)) == len(keywords)
+        if signature[: len(positional)] == positional and all(p.slot for p in keywords) and distinct:
+            groups.setdefault(positional, []).append(keywords)
         else:
-            templates.append(needing(shape, shape))
-    for fixed, choices in groups.items():
-        order: dict[Part, list[Part]] = {}
+            templates.append(template(signature, signature))
+    for positional, group in groups.items():
+        order: dict[Parameter, list[Parameter]] = {}
         agreeing = []
-        for named in choices:
-            wider = {part: [*order.get(part, []), *named[max(0, i - 1) : i]] for i, part in enumerate(named)}
-            if acyclic({**order, **wider}):
-                order |= wider
-                agreeing.append(named)
+        for keywords in group:
+            extended = {p: [*order.get(p, []), *keywords[max(0, i - 1) : i]] for i, p in enumerate(keywords)}
+            if is_acyclic({**order, **extended}):
+                order |= extended
+                agreeing.append(keywords)
             else:
-                templates.append(needing(fixed + named, fixed + named))
-        line = tuple(TopologicalSorter(order).static_order())
-        always = set(agreeing[0]).intersection(*agreeing)
-        if always or () in agreeing:
-            templates.append(needing(fixed + line, {*fixed, *always}))
+                templates.append(template(positional + keywords, positional + keywords))
+        ordered = tuple(TopologicalSorter(order).static_order())
+        in_all = set(agreeing[0]).intersection(*agreeing)
+        if in_all or () in agreeing:
+            templates.append(template(positional + ordered, {*positional, *in_all}))
         else:
-            templates += [needing(fixed + line[i:], {*fixed, part}) for i, part in enumerate(line)]
+            templates += [template(positional + ordered[i:], {*positional, p}) for i, p in enumerate(ordered)]
     return templates
 
 
-def needing(parts: Shape, needed: Collection[Part]) -> Template:
-    """A template with these parts, some of them needed."""
-    return tuple((part, part in needed) for part in parts)
+def template(parameters: Signature, required: Collection[Parameter]) -> CallTemplate:
+    """Return a template with these parameters, of which some are required."""
+    return tuple((parameter, parameter in required) for parameter in parameters)
 
 
-def acyclic(order: Mapping[Part, Iterable[Part]]) -> bool:
-    """Whether parts can stand in a line, each behind those that are said to come before it."""
+def is_acyclic(order: Mapping[Parameter, Iterable[Parameter]]) -> bool:
+    """Return whether the parameters have a linear order in which each follows its predecessors."""
     try:
         TopologicalSorter(order).prepare()
     except CycleError:
@@ -218,7 +225,7 @@ def acyclic(order: Mapping[Part, Iterable[Part]]) -> bool:
 
 
 def literal_rules(quoted: Iterable[str]) -> Rules:
-    """The rules of all literals. A text has no escapes and line breaks unless an example has one."""
+    """Return the rules of all literals; strings have escapes and line breaks only if an example has them."""
     texts = list(quoted)
     escapes = {escape[1] for text in texts for escape in re.findall(r"\\.", text, re.DOTALL)}
     excluded = ['"', "\\", *(c for c in "\n\r" if not any(c in text for text in texts))]
@@ -245,17 +252,17 @@ def literal_rules(quoted: Iterable[str]) -> Rules:
 
 
 def repeated(name: str, chars: Chars) -> tuple[Production, ...]:
-    """One or more characters of a class, in the form that the copy option understands."""
+    """Return the productions of one or more characters, in the form that the copy constraint recognises."""
     return (chars,), (Ref(name), chars)
 
 
 def digits(allowed: str) -> Chars:
-    """One of these digits."""
+    """Return the character class of these digits."""
     return Chars.of((ord(digit), ord(digit)) for digit in allowed)
 
 
-def joined(symbols: Iterable[Symbol]) -> Production:
-    """A production in which no text stands beside another."""
+def merge_texts(symbols: Iterable[Symbol]) -> Production:
+    """Concatenate adjacent texts of a production."""
     parts: list[Symbol] = []
     for symbol in symbols:
         if isinstance(symbol, Text) and parts and isinstance(last := parts[-1], Text):
@@ -265,55 +272,55 @@ def joined(symbols: Iterable[Symbol]) -> Production:
     return tuple(parts)
 
 
-def merge_equal(rules: Rules) -> Rules:
-    """The same language without rules that say the same as another, or that are only another name for one."""
+def merge_duplicates(rules: Rules) -> Rules:
+    """Remove rules that are equal to another one or consist of a single reference; the language stays the same."""
     while True:
-        known: dict[frozenset[Production], str] = {}
-        same: dict[str, str] = {}
+        first_names: dict[frozenset[Production], str] = {}
+        replaced: dict[str, str] = {}
         for name, productions in rules.items():
             only = productions[0][0] if len(productions) == 1 == len(productions[0]) else None
             if name != "start" and isinstance(only, Ref):
-                same[name] = only.name
-            elif name != "start" and known.setdefault(frozenset(productions), name) != name:
-                same[name] = known[frozenset(productions)]
-        if not same:
+                replaced[name] = only.name
+            elif name != "start" and first_names.setdefault(frozenset(productions), name) != name:
+                replaced[name] = first_names[frozenset(productions)]
+        if not replaced:
             return rules
         rules = {
-            name: tuple(dict.fromkeys(tuple(renamed(symbol, same) for symbol in p) for p in productions))
+            name: tuple(dict.fromkeys(tuple(resolve(symbol, replaced) for symbol in p) for p in productions))
             for name, productions in rules.items()
-            if name not in same
+            if name not in replaced
         }
 
 
-def renamed(symbol: Symbol, same: Mapping[str, str]) -> Symbol:
-    """A symbol under the name that is kept."""
-    while isinstance(symbol, Ref) and symbol.name in same:
-        symbol = Ref(same[symbol.name])
+def resolve(symbol: Symbol, replaced: Mapping[str, str]) -> Symbol:
+    """Return a symbol under the name of the rule that replaces its own."""
+    while isinstance(symbol, Ref) and symbol.name in replaced:
+        symbol = Ref(replaced[symbol.name])
     return symbol
 
 
-def numbered(rules: Mapping[str, tuple[Production, ...]], stems: Mapping[str, str]) -> Rules:
-    """The same rules, where those whose names have the same stem are numbered without gaps."""
+def renumber(rules: Mapping[str, tuple[Production, ...]], stems: Mapping[str, str]) -> Rules:
+    """Rename the rules so that those with the same stem are numbered without gaps."""
     names: dict[str, str] = {}
-    taken: dict[str, str] = {}
+    used_names: dict[str, str] = {}
     for name in rules:
-        names[name] = fresh_name(stems.get(name, name), taken)
-        taken[names[name]] = name
+        names[name] = fresh_name(stems.get(name, name), used_names)
+        used_names[names[name]] = name
     return {
         names[name]: tuple(tuple(Ref(names[s.name]) if isinstance(s, Ref) else s for s in p) for p in productions)
         for name, productions in rules.items()
     }
 
 
-def last_word(head: str) -> str:
-    """The word that names a function; forms without one are applications."""
+def function_word(head: str) -> str:
+    """Return the word that names a function; `apply` for a form without one."""
     return head.split(" ")[-1].split("(")[-1] or "apply"
 
 
-def readable(wish: str) -> str:
-    """A legal name of a rule that is like a wish."""
-    if not any(char.isalnum() for char in wish):
-        wish = " ".join(SIGNS.get(char, "") for char in wish)
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", wish).lower()
+def rule_name(words: str) -> str:
+    """Return a valid rule name made of these words, in snake case."""
+    if not any(char.isalnum() for char in words):
+        words = " ".join(SIGN_NAMES.get(char, "") for char in words)
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
     plain = re.sub(r"[^a-z0-9]+", "_", snake).strip("_")
     return plain if plain[:1].isalpha() else f"form_{plain}".strip("_")

@@ -1,7 +1,8 @@
-"""Read S-expressions: words, quoted texts and forms, each with its place in the source.
+"""S-expressions: words, quoted strings and forms, each with its offset in the source.
 
-Blanks only separate, and `compact` writes the one form in which programs are compared: a single blank between
-parts, none inside the brackets. A `#`, `'` or `^` right before a bracket belongs to it, as in `#(Number 1)`.
+Whitespace only separates. `compact` writes the normal form in which programs are compared: one blank between
+elements, none inside the parentheses. A `#`, `'` or `^` right before a parenthesis belongs to it, as in
+`#(Number 1)`.
 """
 
 import re
@@ -24,20 +25,20 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Atom:
-    """A word, or a text with its quotes and escapes as they are written."""
+    """A word, or a string with its quotes and escapes as written; `at` is its offset in the source."""
 
     text: str
     at: int = field(compare=False)
 
     @property
     def quoted(self) -> bool:
-        """Whether this is a text in quotes."""
+        """Whether this is a quoted string."""
         return self.text.startswith('"')
 
 
 @dataclass(eq=False)
 class Form:
-    """What stands between two brackets; `opening` is the opening one."""
+    """A parenthesised list; `opening` is the opening parenthesis with its prefix, `at` its source offset."""
 
     opening: str
     at: int
@@ -48,23 +49,32 @@ Node = Atom | Form
 
 
 def read_program(source: str, name: str = "<program>") -> Node:
-    """The one expression of a source text, however deep; mistakes are `GrammarError`s with line and caret."""
+    """Parse a source text that is a single expression of any depth.
+
+    `name` is the file name in error messages. Raises `GrammarError` with line, column and caret.
+    """
     found: list[Node] = []
     still_open: list[Form] = []
     at = 0
     while at < len(source):
         match = TOKEN.match(source, at)
         if match is None:
-            fail("this text is never closed", source, at, name, 'Texts end in "; inside of them write \\".')
+            fail(
+                "this string is never closed",
+                source,
+                at,
+                name,
+                'A string ends with "; write \\" for a quote in it.',
+            )
         kind, text = match.lastgroup, match.group()
         if kind == "close":
             if not still_open:
-                fail("nothing is open that this ) could close", source, at, name)
+                fail("this ) has no matching (", source, at, name)
             still_open.pop()
         elif kind != "space":
             siblings = still_open[-1].items if still_open else found
             if not still_open and found:
-                fail("a program is one expression, and here begins another", source, at, name)
+                fail("a program is one expression, but a second one starts here", source, at, name)
             node: Node = Form(text, at) if kind == "open" else Atom(text, at)
             siblings.append(node)
             if isinstance(node, Form):
@@ -73,19 +83,19 @@ def read_program(source: str, name: str = "<program>") -> Node:
     if still_open:
         fail(f"this {still_open[-1].opening} is never closed", source, still_open[-1].at, name)
     if not found:
-        fail("there is no expression here", source, 0, name)
+        fail("the program is empty", source, 0, name)
     return found[0]
 
 
 def fail(message: str, source: str, at: int, name: str, hint: str | None = None) -> NoReturn:
-    """Report a mistake at a place of the source."""
+    """Raise a `GrammarError` at an offset of the source."""
     line = source.count("\n", 0, at) + 1
     column = at - (source.rfind("\n", 0, at) + 1) + 1
     raise GrammarError(message, name, line, column, source, hint)
 
 
 def compact(node: Node) -> str:
-    """An expression with one blank between its parts and none elsewhere."""
+    """Write an expression with one blank between its elements and none elsewhere."""
     pieces: list[str] = []
     agenda: list[Node | str] = [node]
     while agenda:
@@ -102,60 +112,64 @@ def compact(node: Node) -> str:
     return "".join(pieces)
 
 
-class Part(NamedTuple):
-    """One argument: its keyword if it has one, and the slot of its value, which a keyword may lack."""
+class Parameter(NamedTuple):
+    """A parameter of a call: its keyword, empty if positional; its slot, empty for a keyword without value."""
 
     keyword: str
     slot: str
 
 
-Shape = tuple[Part, ...]
+Signature = tuple[Parameter, ...]
 OPERATOR = "operator"
 
 
 class Call(NamedTuple):
-    """A form taken apart: the opening with the words that name the function, its arguments, and their values."""
+    """A form as a function call.
+
+    `head` is the opening parenthesis with the words that name the function; `values` are the arguments of those
+    parameters that have a slot.
+    """
 
     head: str
-    shape: Shape
+    signature: Signature
     values: tuple[Node, ...]
 
 
-def take_apart(form: Form, apply_heads: Collection[str]) -> Call:
-    """The function and arguments of a form.
+def parse_call(form: Form, apply_heads: Collection[str]) -> Call:
+    """Split a form into its function and its arguments.
 
-    A head that applies another name, as `call` does in `(call f x)`, names the function together with it. Where
-    the function is no word but an expression, as in `((lambda x y) z)`, it is a value of its own, the operator.
+    A head in `apply_heads`, such as `call` in `(call f x)`, names the function together with the word after it.
+    If the function is an expression, as in `((lambda x y) z)`, it is the value of the slot `OPERATOR`.
     """
     words: list[str] = []
     for item in form.items[:2]:
         if isinstance(item, Form) or item.quoted or (words and words[0] not in apply_heads):
             break
         words.append(item.text)
-    shape: list[Part] = []
+    signature: list[Parameter] = []
     values: list[Node] = []
     position = 0
     arguments = iter(form.items[len(words) :])
     if not words or (len(words) == 1 and words[0] in apply_heads):
         for operator in islice(arguments, 1):
-            shape.append(Part("", OPERATOR))
+            signature.append(Parameter("", OPERATOR))
             values.append(operator)
     keyword = ""
     for item in arguments:
         if is_keyword(item):
             if keyword:
-                shape.append(Part(keyword, ""))
+                signature.append(Parameter(keyword, ""))
             keyword = compact(item)
             continue
         position += not keyword
-        shape.append(Part(keyword, keyword or str(position)))
+        signature.append(Parameter(keyword, keyword or str(position)))
         values.append(item)
         keyword = ""
     if keyword:
-        shape.append(Part(keyword, ""))
-    return Call(form.opening + " ".join(words), tuple(shape), tuple(values))
+        signature.append(Parameter(keyword, ""))
+    return Call(form.opening + " ".join(words), tuple(signature), tuple(values))
 
 
 def is_keyword(node: Node) -> bool:
-    """Whether this is a word such as `:name`, which says what the argument behind it is."""
+    """Return whether this is a word such as `:name`, which names the argument after it."""
     return isinstance(node, Atom) and len(node.text) > 1 and node.text.startswith(":")

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from fewparse.grammar.parsing.chart import ChartParser, ParseFailure
 from fewparse.grammar.rules import Grammar, Ref
-from fewparse.grammar.translation.strings import shortest_text, shortest_texts
+from fewparse.grammar.translation.shortest_strings import shortest_text, shortest_texts
 
 
 class Completer:

@@ -1,34 +1,39 @@
-"""The best counterpart of every node of a forest, by dynamic programming: exact with any number of derivations.
+"""The best value of every node of a parse forest, by dynamic programming (Viterbi inside values).
 
-A value is one integer, the scorer's cost above the length of the text, so that values add and compare as they are.
+A value is one integer: the scorer's cost in the high bits, the length of the target text in the low `LENGTH_BITS`.
+Values therefore add and compare as plain integers. The result is exact for any number of derivations.
 """
 
 from typing import NamedTuple
 
 from fewparse.grammar.parsing.forest import Forest, IntermediateNode, PackedNode, SymbolNode
 from fewparse.grammar.translation.scorers import Context, Scorer
-from fewparse.grammar.translation.transfer import Option, Transfer
+from fewparse.grammar.translation.transfer import Template, Transfer
 
 LENGTH_BITS = 32
 
 
 class Entry(NamedTuple):
-    """A production of a node with one of its counterparts, its value without the cost of the rule itself."""
+    """A packed node with one of its target templates and the best value of both, without the rule's own cost."""
 
-    way: PackedNode
-    option: Option
+    packed: PackedNode
+    template: Template
     value: int
 
 
 class Inside:
-    """Best values, from the leaves up; where a node is part of itself, again until nothing improves."""
+    """Best values, computed bottom-up; in a cyclic forest the pass is repeated until nothing improves.
+
+    `entries` holds the entries of each node; `intermediate_values` the best value of an intermediate node with the
+    template of the given number.
+    """
 
     def __init__(self, forest: Forest, transfer: Transfer, scorer: Scorer) -> None:
         self.forest = forest
         self.scorer = scorer
         self._transfer = transfer
         self.entries: dict[SymbolNode, list[Entry]] = {}
-        self.partials: dict[tuple[IntermediateNode, int], int] = {}
+        self.intermediate_values: dict[tuple[IntermediateNode, int], int] = {}
         self._best: dict[tuple[SymbolNode, Context], int | None] = {}
         improving = True
         while improving:
@@ -42,49 +47,49 @@ class Inside:
 
     def _entries(self, node: SymbolNode) -> list[Entry]:
         entries = []
-        for way in node.packed:
-            for option in self._transfer.options[way.shape.number]:
-                value = self._fill(way, option)
+        for packed in node.packed:
+            for template in self._transfer.templates[packed.shape.number]:
+                value = self._slots_value(packed, template)
                 if value is not None:
-                    entries.append(Entry(way, option, value + option.length))
+                    entries.append(Entry(packed, template, value + template.length))
         return entries
 
-    def _fill(self, way: PackedNode, option: Option) -> int | None:
-        """The best value of a production's slots."""
-        known = self.partials
-        number = option.number
-        for slot, layer in enumerate(way.layers):
-            context = self.context(option, slot)
-            dropped = option.places[slot] is None
-            for partial in layer:
+    def _slots_value(self, packed: PackedNode, template: Template) -> int | None:
+        """Return the best value of a packed node's slots; None if a slot has no translation."""
+        values = self.intermediate_values
+        number = template.number
+        for slot, layer in enumerate(packed.layers):
+            context = self.context(template, slot)
+            dropped = template.program_positions[slot] is None
+            for intermediate in layer:
                 best: int | None = None
-                for before, filler in partial.splits:
-                    value = 0 if before is None else known.get((before, number))
+                for before, filler in intermediate.splits:
+                    value = 0 if before is None else values.get((before, number))
                     if value is not None and isinstance(filler, SymbolNode) and not dropped:
                         inner = self.best(filler, context)
                         value = None if inner is None else value + inner
                     if value is not None and (best is None or value < best):
                         best = value
                 if best is not None:
-                    known[partial, number] = best
-        whole = way.whole
-        return 0 if whole is None else known.get((whole, number))
+                    values[intermediate, number] = best
+        whole = packed.whole
+        return 0 if whole is None else values.get((whole, number))
 
-    def context(self, option: Option, slot: int) -> Context:
-        """The context of what fills a slot, as far as the scorer cares."""
-        place = option.places[slot]
-        return (option.rule, place) if self.scorer.contextual and place is not None else None
+    def context(self, template: Template, slot: int) -> Context:
+        """Return the context of a slot's filler; always None for a scorer that ignores contexts."""
+        position = template.program_positions[slot]
+        return (template.rule, position) if self.scorer.contextual and position is not None else None
 
     def best(self, node: SymbolNode, context: Context) -> int | None:
-        """The best value of a node in its place; None if it has no counterpart."""
+        """Return the best value of a node in a context; None if it has no translation."""
         key = node, context
         try:
             return self._best[key]
         except KeyError:
-            values = [entry.value + self.own(entry, context) for entry in self.entries.get(node, ())]
+            values = [entry.value + self.rule_value(entry, context) for entry in self.entries.get(node, ())]
             self._best[key] = best = min(values, default=None)
             return best
 
-    def own(self, entry: Entry, context: Context) -> int:
-        """What the rule of an entry costs in a place, as a value."""
-        return self.scorer.cost(entry.option.rule, context) << LENGTH_BITS
+    def rule_value(self, entry: Entry, context: Context) -> int:
+        """Return the cost of an entry's rule in a context, as a value."""
+        return self.scorer.cost(entry.template.rule, context) << LENGTH_BITS

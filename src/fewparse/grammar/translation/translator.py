@@ -1,4 +1,4 @@
-"""Translate between the two sides of a synchronous grammar, exactly and both ways."""
+"""Exact translation between the two sides of a synchronous grammar, in both directions."""
 
 from collections.abc import Iterable, Iterator
 from copy import copy
@@ -9,100 +9,100 @@ from fewparse.grammar.parsing.chart import ParseFailure
 from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
 from fewparse.grammar.translation.inside import Inside
-from fewparse.grammar.translation.kbest import Reading, best_readings
-from fewparse.grammar.translation.scorers import FewestRules, Learned, Scorer, Shortest, Use
+from fewparse.grammar.translation.kbest import Derivation, k_best
+from fewparse.grammar.translation.scorers import Context, FewestRules, Learned, RuleUse, Scorer, Shortest
 from fewparse.grammar.translation.transfer import Transfer
 
 
 @dataclass(frozen=True)
 class Translation:
-    """What a text means on the other side.
+    """The translations of a source text.
 
-    `readings` are the best ones asked for, each text once; `complete` says that there are no others.
-    `derivations` counts those of the source text; None stands for infinitely many.
+    `k_best` holds the requested number of best derivations, with distinct texts; `complete` is set if there are no
+    others. `derivation_count` counts the derivations of the source text; None stands for infinitely many.
     """
 
     source: str
-    readings: tuple[Reading, ...]
+    k_best: tuple[Derivation, ...]
     complete: bool
-    derivations: int | None
+    derivation_count: int | None
     failure: ParseFailure | None
 
     @property
     def best(self) -> str | None:
-        """The preferred text; None where there is none."""
-        return self.readings[0].text if self.readings else None
+        """The best text; None if there is none."""
+        return self.k_best[0].text if self.k_best else None
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All texts, the preferred one first."""
-        return tuple(reading.text for reading in self.readings)
+        """All texts, best first."""
+        return tuple(derivation.text for derivation in self.k_best)
 
     @property
     def error(self) -> str | None:
-        """Why there is no text."""
+        """Why there is no text; None if there is one."""
         if self.failure is not None:
             return self.failure.reason
-        return None if self.readings else "is derived, but its derivations have no counterpart on the other side"
+        return None if self.k_best else "is derived, but its derivations have no counterpart on the other side"
 
 
-class Direction:
-    """From one side to the other."""
+class OneWayTranslator:
+    """Translation from one side of a grammar to the other."""
 
     def __init__(self, grammar: SynchronousGrammar, source: Side) -> None:
         self.parser = ForestParser(grammar.side(source))
         self._transfer = Transfer(grammar, source, self.parser.shapes.all)
 
-    def translate(self, text: str, scorer: Scorer, wanted: int) -> Translation:
-        """The best texts of the other side."""
+    def translate(self, text: str, scorer: Scorer, k: int) -> Translation:
+        """Return the k best texts of the other side."""
         forest = self.parser.parse(text)
         if isinstance(forest, ParseFailure):
             return Translation(text, (), True, 0, forest)
-        readings, complete = best_readings(Inside(forest, self._transfer, scorer), wanted)
-        return Translation(text, tuple(readings), complete, forest.count(), None)
+        derivations, complete = k_best(Inside(forest, self._transfer, scorer), k)
+        return Translation(text, tuple(derivations), complete, forest.count(), None)
 
 
 class Translator:
-    """Both directions. Programs are chosen by the scorer; of the utterances for a program, the shortest."""
+    """Translation in both directions: programs are ranked by the scorer, utterances by their length."""
 
     def __init__(self, grammar: SynchronousGrammar, scorer: Scorer | None = None) -> None:
         self.grammar = grammar
         self.scorer: Scorer = scorer or Shortest()
-        self._directions: dict[Side, Direction] = {}
+        self._from_side: dict[Side, OneWayTranslator] = {}
 
-    def direction(self, source: Side) -> Direction:
-        """The way from one side to the other, made ready on first use."""
-        if source not in self._directions:
-            self._directions[source] = Direction(self.grammar, source)
-        return self._directions[source]
+    def from_side(self, source: Side) -> OneWayTranslator:
+        """Return the translator from one side to the other, built on first use."""
+        if source not in self._from_side:
+            self._from_side[source] = OneWayTranslator(self.grammar, source)
+        return self._from_side[source]
 
-    def to_program(self, utterance: str, wanted: int = 1) -> Translation:
-        """The programs that a canonical utterance stands for, best first."""
-        return self.direction("utterance").translate(utterance, self.scorer, wanted)
+    def to_program(self, utterance: str, k: int = 1) -> Translation:
+        """Return the k best programs of a canonical utterance."""
+        return self.from_side("utterance").translate(utterance, self.scorer, k)
 
-    def to_utterance(self, program: str, wanted: int = 1) -> Translation:
-        """The canonical utterances of a program: the shortest first, ties by text."""
-        return self.direction("program").translate(program, Shortest(), wanted)
+    def to_utterance(self, program: str, k: int = 1) -> Translation:
+        """Return the k shortest canonical utterances of a program; ties are broken by text."""
+        return self.from_side("program").translate(program, Shortest(), k)
 
-    def learn(self, programs: Iterable[str]) -> "Translator":
-        """A translator whose scorer has seen these programs; those that cannot be parsed teach nothing."""
+    def with_learned_scorer(self, programs: Iterable[str]) -> "Translator":
+        """Return a translator whose scorer is estimated from these programs; those without a parse are skipped."""
         learned = copy(self)
-        learned.scorer = Learned(self.grammar, self._uses(programs))
+        learned.scorer = Learned(self.grammar, self._rule_uses(programs))
         return learned
 
-    def _uses(self, programs: Iterable[str]) -> Iterator[Use]:
-        """The rules of each program's smallest derivation, with their places."""
+    def _rule_uses(self, programs: Iterable[str]) -> Iterator[RuleUse]:
+        """Yield the rules of each program's smallest derivation, with their contexts."""
         for program in programs:
             try:
-                translation = self.direction("program").translate(program, FewestRules(), 1)
+                translation = self.from_side("program").translate(program, FewestRules(), 1)
             except LimitExceeded:
                 continue
-            stack: list[tuple[Reading | str, tuple[int, int] | None]] = [(r, None) for r in translation.readings]
+            stack: list[tuple[Derivation | str, Context]] = [(d, None) for d in translation.k_best]
             while stack:
-                reading, context = stack.pop()
-                if isinstance(reading, Reading):
-                    option = reading.option
-                    yield option.rule, context
-                    for filler, place in zip(reading.fillers, option.places, strict=True):
-                        if place is not None:
-                            stack.append((filler, (option.rule, place)))
+                derivation, context = stack.pop()
+                if isinstance(derivation, Derivation):
+                    template = derivation.template
+                    yield template.rule, context
+                    for filler, position in zip(derivation.fillers, template.program_positions, strict=True):
+                        if position is not None:
+                            stack.append((filler, (template.rule, position)))

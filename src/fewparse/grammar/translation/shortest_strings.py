@@ -1,4 +1,8 @@
-"""The shortest strings of a grammar's names: some of each for what must be said and is nowhere given, or one."""
+"""The shortest strings that the nonterminals of a grammar derive.
+
+`ShortestStrings` finds up to `MAX_STRINGS` of a nonterminal, `shortest_texts` a single one of every nonterminal.
+Both are best-first searches (Knuth's generalisation of Dijkstra's algorithm).
+"""
 
 import heapq
 from collections import defaultdict
@@ -18,12 +22,12 @@ from fewparse.grammar.rules import (
 )
 
 PRINTABLE = tuple(map(chr, range(32, 127)))
-MOST_STRINGS = 60
+MAX_STRINGS = 60
 PREFERRED = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-class ShortStrings:
-    """Up to 60 strings a name, shortest first, then by text; characters are printable ASCII."""
+class ShortestStrings:
+    """Up to `MAX_STRINGS` strings per nonterminal, by length, then by text; characters are printable ASCII."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
@@ -31,24 +35,24 @@ class ShortStrings:
 
     @cached_property
     def _rules(self) -> dict[str, tuple[Production, ...]]:
-        """The rules without what derives nothing."""
+        """The productive rules of the grammar."""
         return productive_rules(self._grammar, productive_names(self._grammar))
 
     def of(self, name: str) -> tuple[str, ...]:
-        """The shortest strings of a name; none where it derives none."""
+        """Return the shortest strings of a nonterminal; none where it derives none."""
         if name not in self._found:
             names = reachable_names(self._rules, name)
-            self._found |= dict.fromkeys([name], ()) | Growing(self._rules, names).strings()
+            self._found |= dict.fromkeys([name], ()) | StringSearch(self._rules, names).strings()
         return self._found[name]
 
     @staticmethod
     def of_class(chars: Chars) -> tuple[str, ...]:
-        """The printable characters of a class."""
+        """Return the printable characters of a character class."""
         return tuple(char for char in PRINTABLE if char in chars)
 
 
-class Growing:
-    """Strings found in order of length and text: a string is final when it is taken from the queue."""
+class StringSearch:
+    """Best-first search for strings, ordered by length and text: a string popped from the queue is final."""
 
     def __init__(self, rules: Mapping[str, tuple[Production, ...]], names: set[str]) -> None:
         self._found: dict[str, list[str]] = {name: [] for name in names}
@@ -63,53 +67,55 @@ class Growing:
                     self._push(name, production, -1, "")
 
     def strings(self) -> dict[str, tuple[str, ...]]:
-        """The shortest strings of every name."""
+        """Return the shortest strings of every nonterminal."""
         while self._queue:
             _, text, name = heapq.heappop(self._queue)
             found = self._found[name]
-            if text not in found and len(found) < MOST_STRINGS:
+            if text not in found and len(found) < MAX_STRINGS:
                 found.append(text)
                 for user, production, at in self._users.get(name, ()):
                     self._push(user, production, at, text)
         return {name: tuple(found) for name, found in self._found.items()}
 
     def _push(self, name: str, production: Production, at: int, text: str) -> None:
-        """Queue what a production can be, with a new string at one of its places."""
+        """Queue the strings of a production with a new string for its symbol at index `at`."""
         for combined in self._combined(production, at, text):
             heapq.heappush(self._queue, (len(combined), combined, name))
 
     def _combined(self, production: Production, at: int, text: str) -> list[str]:
-        """The shortest combinations: those of the shortest beginnings, for what follows keeps their order."""
-        beginnings = [""]
+        """Return the shortest combinations; pruning prefixes is safe because appending preserves their order."""
+        prefixes = [""]
         fixed: list[str] = []
-        for place, symbol in enumerate(production):
+        for index, symbol in enumerate(production):
             pieces: Sequence[str]
-            if place == at:
+            if index == at:
                 pieces = (text,)
             elif isinstance(symbol, Text):
                 pieces = (symbol.text,)
             else:
-                pieces = ShortStrings.of_class(symbol) if isinstance(symbol, Chars) else self._found[symbol.name]
+                pieces = (
+                    ShortestStrings.of_class(symbol) if isinstance(symbol, Chars) else self._found[symbol.name]
+                )
             if not pieces:
                 return []
             if len(pieces) == 1:
                 fixed += pieces
             else:
                 between = "".join(fixed)
-                longer = {beginning + between + piece for beginning in beginnings for piece in pieces}
-                beginnings = heapq.nsmallest(MOST_STRINGS, longer, key=lambda combined: (len(combined), combined))
+                longer = {prefix + between + piece for prefix in prefixes for piece in pieces}
+                prefixes = heapq.nsmallest(MAX_STRINGS, longer, key=lambda combined: (len(combined), combined))
                 fixed = []
         end = "".join(fixed)
-        return [beginning + end for beginning in beginnings]
+        return [prefix + end for prefix in prefixes]
 
 
 def shortest_texts(grammar: Grammar) -> dict[str, str]:
-    """The shortest text of every name that derives any; of several, the first by its letters."""
+    """Return the shortest text of every nonterminal that derives one; ties are broken by text."""
     found: dict[str, str] = {}
     users: dict[str, list[tuple[str, Production]]] = defaultdict(list)
     queue: list[tuple[int, str, str]] = []
 
-    def offer(name: str, production: Production) -> None:
+    def push_if_complete(name: str, production: Production) -> None:
         if all(not isinstance(symbol, Ref) or symbol.name in found for symbol in production):
             text = "".join(shortest_text(symbol, found) for symbol in production)
             heapq.heappush(queue, (len(text), text, name))
@@ -119,18 +125,18 @@ def shortest_texts(grammar: Grammar) -> dict[str, str]:
             for symbol in production:
                 if isinstance(symbol, Ref):
                     users[symbol.name].append((name, production))
-            offer(name, production)
+            push_if_complete(name, production)
     while queue:
         _, text, name = heapq.heappop(queue)
         if name not in found:
             found[name] = text
             for user, production in users[name]:
-                offer(user, production)
+                push_if_complete(user, production)
     return found
 
 
 def shortest_text(symbol: Symbol, of_names: Mapping[str, str]) -> str:
-    """What a symbol can be at least; of a class, a plain character if it has one."""
+    """Return the shortest text of a symbol; of a character class, a letter or digit if it has one."""
     match symbol:
         case Text(text=text):
             return text
