@@ -5,8 +5,8 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from fewparse.datasets.folder import data_folder
-from fewparse.datasets.overnight.world import WORLDS
+from fewparse.datasets.registry import benchmark_domains, dataset_of
+from fewparse.datasets.storage import data_folder
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
 from fewparse.domains.schema import GRAMMATICAL, ConstraintKind, read_domain_table
@@ -20,14 +20,9 @@ def bundled_domains() -> dict[str, Path]:
     return {folder.name: folder for folder in sorted(package().iterdir()) if (folder / EXAMPLES).exists()}
 
 
-def benchmarks() -> list[str]:
-    """The domains whose settings come with fewparse and whose examples have to be fetched or imported."""
-    return ["smcalflow", *(f"overnight/{world}" for world in WORLDS)]
-
-
 def known_domains() -> list[str]:
-    """All names that `load_domain` understands."""
-    return [*bundled_domains(), *benchmarks()]
+    """Return all names that `load_domain` accepts: bundled domains, and domains of datasets."""
+    return [*bundled_domains(), *benchmark_domains()]
 
 
 def package() -> Path:
@@ -38,14 +33,9 @@ def package() -> Path:
 def find_domain(place: str | Path, data: Path | None = None) -> Domain:
     """A domain without its examples, which is enough to execute programs and to look at a grammar."""
     name = str(place)
-    if name in benchmarks():
-        benchmark, _, member = name.partition("/")
-        folder = package().parent / "datasets" / benchmark
-        table = read_domain_table(folder / SETTINGS)
-        if member:
-            executor = f"fewparse.datasets.{benchmark}.execute:{member}"
-            table = table.model_copy(update={"name": name, "executor": executor})
-        return Domain(folder, table, (), data_folder(data) / name)
+    if dataset := dataset_of(name):
+        table = read_domain_table(dataset.folder / SETTINGS).model_copy(update=dataset.settings(name))
+        return Domain(dataset.folder, table, (), data_folder(data) / name)
     folder = bundled_domains().get(name) or Path(os.path.expanduser(place))
     if not folder.is_dir():
         raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")
