@@ -1,63 +1,63 @@
-"""What a calendar program means: the answer to a question, or the effect of a command.
+"""Execute calendar programs: a question returns its answer, a command a description of its effect.
 
-Execution is pure: a command describes what it would do and the world stays as it is.
+Execution has no side effects: commands do not change the world.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 
 from fewparse.domains.calendar import times
-from fewparse.domains.calendar.finder import GROUPS, MEETING_SETS, Finder, text
-from fewparse.domains.calendar.reader import Form, Node, ProgramError, Text, read
+from fewparse.domains.calendar.finder import GROUPS, MEETING_SETS, Finder, quoted_text
+from fewparse.domains.calendar.reader import Form, Node, ProgramError, Text, named_arguments, only_argument, read
 from fewparse.domains.calendar.world import ONLINE, Meeting, load_world, show_day, show_moment, show_time
 
 __all__ = ["ProgramError", "execute"]
 
 
 def execute(program: str) -> object:
-    """The answer or effect of a program, as JSON-able data; `ProgramError` if it has none."""
+    """Return the answer or effect of a program as JSON data; raise `ProgramError` if it has none."""
     form = read(program)
-    run = _QUESTIONS.get(form.head) or _COMMANDS.get(form.head)
-    if run is None:
+    operation = _QUESTIONS.get(form.head) or _COMMANDS.get(form.head)
+    if operation is None:
         raise ProgramError(f"({form.head}) is not a question or a command")
-    return run(Finder(load_world()), form)
+    return operation(Finder(load_world()), form)
 
 
 def _list(find: Finder, form: Form) -> object:
-    node = times.one(form)
+    node = only_argument(form)
     if _head(node) in MEETING_SETS:
         return [str(meeting) for meeting in find.meetings(node)]
     return [room.name for room in find.rooms(node)]
 
 
 def _count(find: Finder, form: Form) -> object:
-    node = times.one(form)
+    node = only_argument(form)
     if _head(node) in MEETING_SETS:
         return len(find.meetings(node))
     return len(find.group(node) if _head(node) in GROUPS else find.rooms(node))
 
 
 def _any(find: Finder, form: Form) -> object:
-    node = times.one(form)
+    node = only_argument(form)
     return bool(find.meetings(node) if _head(node) in MEETING_SETS else find.rooms(node))
 
 
 def _what(find: Finder, form: Form) -> object:
-    node = times.one(form)
+    node = only_argument(form)
     return find.room(node).name if _head(node) in ("largest", "smallest") else str(find.meeting(node))
 
 
 def _where(find: Finder, form: Form) -> object:
-    return _place_name(find, find.meeting(times.one(form)).room)
+    return _place_name(find, find.meeting(only_argument(form)).room)
 
 
 def _who(find: Finder, form: Form) -> object:
-    node = times.one(form)
+    node = only_argument(form)
     return _names(find, find.group(node)) if _head(node) in GROUPS else find.person(node).name
 
 
 def _total_time(find: Finder, form: Form) -> object:
-    return sum(_minutes(meeting.span.length) for meeting in find.meetings(times.one(form)))
+    return sum(_minutes(meeting.span.length) for meeting in find.meetings(only_argument(form)))
 
 
 def _attends(find: Finder, form: Form) -> object:
@@ -66,13 +66,13 @@ def _attends(find: Finder, form: Form) -> object:
 
 
 def _free(find: Finder, form: Form) -> object:
-    who, room, slot = _availability(find, form)
-    return slot.fits(list(find.world.gaps(who, room, slot.within)))
+    people, room, slot = _availability(find, form)
+    return slot.fits(list(find.world.gaps(people, room, slot.within)))
 
 
 def _free_times(find: Finder, form: Form) -> object:
-    who, room, slot = _availability(find, form)
-    gaps = find.world.gaps(who, room, slot.within)
+    people, room, slot = _availability(find, form)
+    gaps = find.world.gaps(people, room, slot.within)
     return [str(gap) for gap in gaps if slot.need is None or gap.length >= slot.need]
 
 
@@ -80,13 +80,13 @@ def _create(find: Finder, form: Form) -> object:
     rest = form.args
     title = "Meeting"
     if rest and isinstance(rest[0], Text):
-        title, rest = text(rest[0]), rest[1:]
+        title, rest = quoted_text(rest[0]), rest[1:]
     guests: list[str] = []
     if rest and isinstance(rest[0], Form) and rest[0].head == "with":
         guests, rest = _names(find, find.everyone(rest[0].args)), rest[1:]
     if len(rest) == len(form.args):
         raise ProgramError("(create) needs a title or guests")
-    parts = times.parts_of(rest, ("on", "at", "for", "in"))
+    parts = named_arguments(rest, ("on", "at", "for", "in"))
     place = _place_name(find, find.place(parts["in"])) if "in" in parts else None
     return {"action": "create", "title": title, "with": guests, **_timing(find, parts), "room": place}
 
@@ -94,7 +94,7 @@ def _create(find: Finder, form: Form) -> object:
 def _book(find: Finder, form: Form) -> object:
     if len(form.args) < 2:
         raise ProgramError("(book) takes a room and a day or a time")
-    parts = times.parts_of(form.args[1:], ("on", "at", "for"))
+    parts = named_arguments(form.args[1:], ("on", "at", "for"))
     if not parts.keys() - {"for"}:
         raise ProgramError("(book) needs a day or a time")
     return {"action": "book", "room": find.room(form.args[0]).name, **_timing(find, parts)}
@@ -104,7 +104,7 @@ def _move(find: Finder, form: Form) -> object:
     if len(form.args) < 2:
         raise ProgramError("(move) takes a meeting and a new day or time")
     meeting = find.meeting(form.args[0])
-    parts = times.parts_of(form.args[1:], ("on", "at"))
+    parts = named_arguments(form.args[1:], ("on", "at"))
     start = meeting.span.start
     when: date = times.day(parts["on"], find.world) if "on" in parts else start.date()
     moment: time = times.clock_time(parts["at"]) if "at" in parts else start.time()
@@ -112,17 +112,17 @@ def _move(find: Finder, form: Form) -> object:
 
 
 def _delay(find: Finder, form: Form) -> object:
-    meeting, length = _meeting_and_length(find, form)
+    meeting, length = _meeting_and_duration(find, form)
     return _effect("delay", meeting, to=show_moment(meeting.span.start + length))
 
 
 def _extend(find: Finder, form: Form) -> object:
-    meeting, length = _meeting_and_length(find, form)
+    meeting, length = _meeting_and_duration(find, form)
     return _effect("extend", meeting, minutes=_minutes(meeting.span.length + length))
 
 
 def _shorten(find: Finder, form: Form) -> object:
-    meeting, length = _meeting_and_length(find, form)
+    meeting, length = _meeting_and_duration(find, form)
     if length >= meeting.span.length:
         raise ProgramError(f"{meeting} takes only {_minutes(meeting.span.length)} minutes")
     return _effect("shorten", meeting, minutes=_minutes(meeting.span.length - length))
@@ -132,13 +132,13 @@ def _remind(find: Finder, form: Form) -> object:
     if len(form.args) == 1:
         meeting, before = find.meeting(form.args[0]), timedelta(minutes=10)
     else:
-        meeting, before = _meeting_and_length(find, form)
+        meeting, before = _meeting_and_duration(find, form)
     return _effect("remind", meeting, at=show_moment(meeting.span.start - before))
 
 
 def _rename(find: Finder, form: Form) -> object:
     meeting, title = _arguments(form, 2)
-    return _effect("rename", find.meeting(meeting), title=text(title))
+    return _effect("rename", find.meeting(meeting), title=quoted_text(title))
 
 
 def _relocate(find: Finder, form: Form) -> object:
@@ -155,13 +155,13 @@ def _guest_list(find: Finder, form: Form) -> object:
 
 def _message(find: Finder, form: Form) -> object:
     if len(form.args) < 2:
-        raise ProgramError("(message) takes people and a text")
+        raise ProgramError("(message) takes people and a quoted string")
     guests = find.everyone(form.args[:-1])
-    return {"action": "message", "to": _names(find, guests), "text": text(form.args[-1])}
+    return {"action": "message", "to": _names(find, guests), "text": quoted_text(form.args[-1])}
 
 
-def _answer_or_cancel(find: Finder, form: Form) -> object:
-    node = times.one(form)
+def _respond_or_cancel(find: Finder, form: Form) -> object:
+    node = only_argument(form)
     meetings = find.meetings(node) if _head(node) in MEETING_SETS else [find.meeting(node)]
     return {"action": form.head, "meetings": [str(meeting) for meeting in meetings]}
 
@@ -176,13 +176,13 @@ def _arguments(form: Form, count: int) -> Sequence[Node]:
     return form.args
 
 
-def _meeting_and_length(find: Finder, form: Form) -> tuple[Meeting, timedelta]:
+def _meeting_and_duration(find: Finder, form: Form) -> tuple[Meeting, timedelta]:
     meeting, length = _arguments(form, 2)
     return find.meeting(meeting), times.duration(length)
 
 
 def _availability(find: Finder, form: Form) -> tuple[frozenset[str], str | None, times.Slot]:
-    """Who or which room is asked about, and when."""
+    """Return the people or the room, and the slot, of `free` and `free-times`."""
     split = next(
         (i for i, node in enumerate(form.args) if _head(node) in ("on", "at", "after", "before", "for")),
         len(form.args),
@@ -196,9 +196,9 @@ def _availability(find: Finder, form: Form) -> tuple[frozenset[str], str | None,
 
 
 def _timing(find: Finder, parts: dict[str, Node]) -> dict[str, object]:
-    """The day (today unless said), start (open unless said) and length of something new."""
+    """Return the day (by default today), start (by default None) and duration of a new meeting or booking."""
     when = times.day(parts["on"], find.world) if "on" in parts else find.world.today
-    length = times.duration(parts["for"]) if "for" in parts else times.DEFAULT_LENGTH
+    length = times.duration(parts["for"]) if "for" in parts else times.DEFAULT_DURATION
     start = show_time(datetime.combine(when, times.clock_time(parts["at"]))) if "at" in parts else None
     return {"date": show_day(when), "start": start, "minutes": _minutes(length)}
 
@@ -219,32 +219,32 @@ def _minutes(length: timedelta) -> int:
     return int(length.total_seconds()) // 60
 
 
-_Run = Callable[[Finder, Form], object]
+_Operation = Callable[[Finder, Form], object]
 
-_QUESTIONS: dict[str, _Run] = {
+_QUESTIONS: dict[str, _Operation] = {
     "list": _list,
     "count": _count,
     "any": _any,
     "what": _what,
-    "when": lambda find, form: show_moment(find.meeting(times.one(form)).span.start),
-    "ends": lambda find, form: show_moment(find.meeting(times.one(form)).span.end),
+    "when": lambda find, form: show_moment(find.meeting(only_argument(form)).span.start),
+    "ends": lambda find, form: show_moment(find.meeting(only_argument(form)).span.end),
     "where": _where,
-    "how-long": lambda find, form: _minutes(find.meeting(times.one(form)).span.length),
+    "how-long": lambda find, form: _minutes(find.meeting(only_argument(form)).span.length),
     "total-time": _total_time,
     "who": _who,
     "attends": _attends,
     "free": _free,
     "free-times": _free_times,
-    "email": lambda find, form: find.person(times.one(form)).email,
-    "team-of": lambda find, form: find.person(times.one(form)).team,
-    "capacity": lambda find, form: find.room(times.one(form)).capacity,
+    "email": lambda find, form: find.person(only_argument(form)).email,
+    "team-of": lambda find, form: find.person(only_argument(form)).team,
+    "capacity": lambda find, form: find.room(only_argument(form)).capacity,
 }
 
-_COMMANDS: dict[str, _Run] = {
+_COMMANDS: dict[str, _Operation] = {
     "create": _create,
-    "cancel": _answer_or_cancel,
-    "accept": _answer_or_cancel,
-    "decline": _answer_or_cancel,
+    "cancel": _respond_or_cancel,
+    "accept": _respond_or_cancel,
+    "decline": _respond_or_cancel,
     "move": _move,
     "delay": _delay,
     "extend": _extend,
