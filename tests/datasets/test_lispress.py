@@ -170,47 +170,47 @@ def programs_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 PROGRAMS = st.recursive(LEAVES, programs_of, max_leaves=12)
-CHANCES = st.randoms(use_true_random=False)
+RNGS = st.randoms(use_true_random=False)
 
 
-def written(program: Any, chance: random.Random) -> str:
+def written(program: Any, rng: random.Random) -> str:
     """Write a program in a random equivalent way."""
 
-    def blank(least: int = 1) -> str:
-        return "".join(chance.choices(" \t\n", k=chance.randint(least, 2)))
+    def whitespace(minimum: int = 1) -> str:
+        return "".join(rng.choices(" \t\n", k=rng.randint(minimum, 2)))
 
     def text(value: str) -> str:
-        return json.dumps(blank(0) + value, ensure_ascii=chance.random() < 0.5)[:-1] + blank(0) + '"'
+        return json.dumps(whitespace(0) + value, ensure_ascii=rng.random() < 0.5)[:-1] + whitespace(0) + '"'
 
     def typed(name: str, value: str) -> str:
-        return f"#({blank(0)}{name}{blank()}{value}{blank(0)})"
+        return f"#({whitespace(0)}{name}{whitespace()}{value}{whitespace(0)})"
 
     def form(*items: str) -> str:
-        return f"({blank(0)}{blank().join(items)}{blank(0)})"
+        return f"({whitespace(0)}{whitespace().join(items)}{whitespace(0)})"
 
     match program:
         case "number", tenths:
-            number = chance.choice([f"{tenths / 10}", f"{tenths / 10:.3f}", f"{tenths}e-1"])
-            return chance.choice([number, typed("Number", number)])
+            number = rng.choice([f"{tenths / 10}", f"{tenths / 10:.3f}", f"{tenths}e-1"])
+            return rng.choice([number, typed("Number", number)])
         case "text", value:
-            return chance.choice([text(value), typed("String", text(value))])
+            return rng.choice([text(value), typed("String", text(value))])
         case "truth", truth:
-            return chance.choice([str(truth).lower(), typed("Boolean", str(truth).lower())])
+            return rng.choice([str(truth).lower(), typed("Boolean", str(truth).lower())])
         case "typed", name, value:
             return typed(name, text(value))
         case "field", name, inner:
-            got = written(inner, chance)
-            return chance.choice([form(f":{name}", got), form("get", got, typed("Path", text(name)))])
+            got = written(inner, rng)
+            return rng.choice([form(f":{name}", got), form("get", got, typed("Path", text(name)))])
         case "struct", name, fields:
-            arguments = [(f":{key}", written(value, chance)) for key, value in fields.items()]
-            chance.shuffle(arguments)
+            arguments = [(f":{key}", written(value, rng)) for key, value in fields.items()]
+            rng.shuffle(arguments)
             items = [item for argument in arguments for item in argument]
         case "call", name, values:
-            items = [written(value, chance) for value in values]
-    return form(name, *items) if items or chance.random() < 0.5 else name
+            items = [written(value, rng) for value in values]
+    return form(name, *items) if items or rng.random() < 0.5 else name
 
 
-@given(PROGRAMS, CHANCES, CHANCES)
+@given(PROGRAMS, RNGS, RNGS)
 def test_equivalent_texts_have_the_same_normal_form(
     program: Any, one: random.Random, other: random.Random
 ) -> None:
@@ -219,13 +219,13 @@ def test_equivalent_texts_have_the_same_normal_form(
     assert normal_form(normal) == normal
 
 
-@given(PROGRAMS, CHANCES)
-def test_a_program_with_one_change_has_another_normal_form(program: Any, chance: random.Random) -> None:
-    other = changed(program, chance)
-    assert normal_form(written(program, chance)) != normal_form(written(other, chance))
+@given(PROGRAMS, RNGS)
+def test_a_program_with_one_change_has_another_normal_form(program: Any, rng: random.Random) -> None:
+    other = changed(program, rng)
+    assert normal_form(written(program, rng)) != normal_form(written(other, rng))
 
 
-def changed(program: Any, chance: random.Random) -> Any:
+def changed(program: Any, rng: random.Random) -> Any:
     """Return the program with one random change."""
     match program:
         case "number", tenths:
@@ -237,21 +237,21 @@ def changed(program: Any, chance: random.Random) -> Any:
         case "typed", name, value:
             return "typed", name + "s", value
         case "field", name, inner:
-            return chance.choice([("field", name + "s", inner), ("field", name, changed(inner, chance))])
+            return rng.choice([("field", name + "s", inner), ("field", name, changed(inner, rng))])
         case "struct", name, fields:
-            if not fields or chance.random() < 0.2:
+            if not fields or rng.random() < 0.2:
                 return "struct", name + "s", fields
-            key = chance.choice(sorted(fields))
+            key = rng.choice(sorted(fields))
             rest = {k: value for k, value in fields.items() if k != key}
-            new = {**rest, "z": fields[key]}, {**fields, key: changed(fields[key], chance)}, rest
-            return "struct", name, chance.choice(new)
+            new = {**rest, "z": fields[key]}, {**fields, key: changed(fields[key], rng)}, rest
+            return "struct", name, rng.choice(new)
         case "call", name, values:
-            if not values or chance.random() < 0.2:
+            if not values or rng.random() < 0.2:
                 return "call", name + "s", values
-            if values != values[::-1] and chance.random() < 0.5:
+            if values != values[::-1] and rng.random() < 0.5:
                 return "call", name, values[::-1]
-            i = chance.randrange(len(values))
-            return "call", name, [*values[:i], changed(values[i], chance), *values[i + 1 :]]
+            i = rng.randrange(len(values))
+            return "call", name, [*values[:i], changed(values[i], rng), *values[i + 1 :]]
 
 
 # A graph: for each node, the indices of earlier nodes that are its arguments. The last node is the root.

@@ -34,8 +34,8 @@ def reason(inner: str) -> str | None:
     return denote(f"(call listValue {inner})", SMALL_WORLD).error
 
 
-def age(sign: str, wanted: str) -> str:
-    return f"(call filter {PEOPLE} (string age) (string {sign}) {wanted})"
+def age(sign: str, reference: str) -> str:
+    return f"(call filter {PEOPLE} (string age) (string {sign}) {reference})"
 
 
 @pytest.mark.parametrize(
