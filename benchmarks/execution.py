@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from fewparse import load_domain
-from fewparse.datasets.overnight.execute import denote
-from fewparse.datasets.overnight.reading import read
+from fewparse.datasets.overnight.executor import denote
+from fewparse.datasets.overnight.values import read_expression
 from fewparse.datasets.overnight.world import WORLDS, World, load_world
 from measure import write
 
@@ -38,7 +38,7 @@ def main() -> None:
 def read_all(programs: list[str]) -> None:
     """Only read."""
     for program in programs:
-        read(program)
+        read_expression(program)
 
 
 def execute_all(programs: list[str], world: World) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fewparse import Domain, LanguageModel, load_domain, open_model
 from fewparse.constrain.state import Constraint
-from fewparse.datasets.smcalflow import dataset as smcalflow
+from fewparse.datasets.smcalflow.dataset import SMCALFLOW
 from fewparse.datasets.smcalflow.lispress import normal_form
 from fewparse.domains.load import with_overrides
 from fewparse.evaluate.gold_coverage import gold_output
@@ -31,7 +31,7 @@ def main() -> None:
         raise SystemExit(f"the data is not at {DATA}")
     everything = Counter(str(json.loads(line)["program"]) for line in open_lines("dev_all.jsonl.gz"))
     with tempfile.TemporaryDirectory() as folder:
-        smcalflow.import_from(DATA, Path(folder))
+        SMCALFLOW.import_from(DATA, Path(folder))
         domain = load_domain("smcalflow", Path(folder))
         test = Counter(example.program for example in domain.test_examples)
         model = open_model()

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fewparse.datasets.overnight import dataset as overnight
-from fewparse.datasets.smcalflow import dataset as smcalflow
+from fewparse.datasets.registry import DATASETS
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.http.load import ADDRESSES, KEYS, RemoteSettings, open_remote
 from fewparse.lm.http.remote import RemoteModel
@@ -79,7 +78,7 @@ def overnight_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not source.is_dir():
         pytest.skip("the Overnight dataset is not beside this project")
     folder = tmp_path_factory.mktemp("data")
-    overnight.import_from(source, folder)
+    DATASETS["overnight"].import_from(source, folder)
     return folder
 
 
@@ -90,5 +89,5 @@ def smcalflow_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not source.is_dir():
         pytest.skip("the SMCalFlow dataset is not beside this project")
     folder = tmp_path_factory.mktemp("data")
-    smcalflow.import_from(source, folder)
+    DATASETS["smcalflow"].import_from(source, folder)
     return folder

@@ -7,7 +7,7 @@ import pytest
 
 from fewparse.cli.grammar import make_translator
 from fewparse.cli.grammar_source import resolve_grammar
-from fewparse.domains import load as loading
+from fewparse.datasets.registry import DATASETS
 from fewparse.errors import DataUnavailable
 from support.cli_runner import fewparse
 
@@ -26,7 +26,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     (folder / "domain.toml").write_text('name = "smcalflow"\n[constraint]\ngrammar = "grammar.scfg"\n')
     (folder / "grammar.scfg").write_text(GRAMMAR)
-    monkeypatch.setattr(loading, "package", lambda: tmp_path / "package")
+    monkeypatch.setattr(DATASETS["smcalflow"], "folder", folder)
     monkeypatch.setenv("FEWPARSE_DATA", str(tmp_path / "data"))
     return tmp_path / "data"
 
@@ -66,10 +66,12 @@ def test_with_examples_programs_are_ranked_by_probability(data: Path, capsys: py
     assert capsys.readouterr().err == ""
 
 
-def test_an_induced_grammar_requires_the_examples(data: Path) -> None:
-    (loading.package() / "overnight").mkdir()
+def test_a_grammar_that_examples_would_have_to_make_needs_them(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = 'name = "overnight"\n[constraint]\nkind = "induced"\n'
-    (loading.package() / "overnight" / "domain.toml").write_text(settings)
+    (tmp_path / "domain.toml").write_text(settings)
+    monkeypatch.setattr(DATASETS["overnight"], "folder", tmp_path)
     with pytest.raises(DataUnavailable, match="the examples of overnight/blocks"):
         resolve_grammar("overnight/blocks")
 

@@ -382,7 +382,7 @@ def test_an_interrupted_download_leaves_no_file_but_a_part(server: Server, file:
 
 def test_a_folder_that_cannot_be_written_is_told_with_its_place(server: Server, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("in the way")
-    with pytest.raises(DataUnavailable, match="cannot be kept in") as caught:
+    with pytest.raises(DataUnavailable, match="cannot be stored in") as caught:
         fetch_all([remote(server, tmp_path / "taken" / "file.bin")])
     assert "FEWPARSE_DATA" in str(caught.value.hint)
 

@@ -1,4 +1,4 @@
-"""Lispress has one normal form: what does not matter about a program is gone from it, and all else is kept."""
+"""The normal form of Lispress removes insignificant differences between programs, and keeps all others."""
 
 import gzip
 import json
@@ -17,70 +17,73 @@ from support.data import SMCALFLOW
 DATA = SMCALFLOW
 
 SAME = {
-    "blanks": ("( F\n:a( g  x )\t)", "(F :a (g x))"),
-    "blanks at the ends of a text": ('(F :a "  lunch ")', '(F :a "lunch")'),
-    "blanks at the ends of a typed text": ('#(PersonName " Ann\t")', '#(PersonName "Ann")'),
-    "escapes of a text": (r'(f "caf\u00e9\/")', '(f "café/")'),
-    "the order of named arguments": ("(F :b (B) :a (A))", "(F :a (A) :b (B))"),
-    "that of types in brackets": ("(Constraint[Event] :b (B) :a (A))", "(Constraint[Event] :a (A) :b (B))"),
-    "a name that is inherited": ("(F :a (A) (B))", "(F :a (A) :a (B))"),
-    "an inherited name among others": ("(F :b (B) (C) :a (A))", "(F :a (A) :b (B) :b (C))"),
-    "a name without a value": ("(F :a (A) :b)", "(F :a (A))"),
+    "whitespace": ("( F\n:a( g  x )\t)", "(F :a (g x))"),
+    "whitespace at the ends of a string": ('(F :a "  lunch ")', '(F :a "lunch")'),
+    "whitespace at the ends of a typed string": ('#(PersonName " Ann\t")', '#(PersonName "Ann")'),
+    "escapes in a string": (r'(f "caf\u00e9\/")', '(f "café/")'),
+    "the order of keyword arguments": ("(F :b (B) :a (A))", "(F :a (A) :b (B))"),
+    "the order of keyword arguments of a generic type": (
+        "(Constraint[Event] :b (B) :a (A))",
+        "(Constraint[Event] :a (A) :b (B))",
+    ),
+    "a repeated keyword left out": ("(F :a (A) (B))", "(F :a (A) :a (B))"),
+    "a repeated keyword left out among others": ("(F :b (B) (C) :a (A))", "(F :a (A) :b (B) :b (C))"),
+    "a keyword without a value": ("(F :a (A) :b)", "(F :a (A))"),
     "the type of a number": ("#(Number 2)", "2"),
-    "the type of a text": ('#(String "a b")', '"a b"'),
-    "the type of a truth": ("#(Boolean true)", "true"),
-    "the writing of a number": ("(f 2 -3 +4 .5 1e2)", "(f 2.0 -3.0 4.0 0.5 100.0)"),
+    "the type of a string": ('#(String "a b")', '"a b"'),
+    "the type of a boolean": ("#(Boolean true)", "true"),
+    "the notation of a number": ("(f 2 -3 +4 .5 1e2)", "(f 2.0 -3.0 4.0 0.5 100.0)"),
     "the second decimal": ("(f 1.24)", "(f 1.25)"),
-    "the number of a type of its own": ("#(Celsius 2)", "#(Celsius 2.0)"),
-    "the sign of nothing": ("-0.04", "0"),
-    "how a field is got": ('(get (f x) #(Path "start"))', "(:start (f x))"),
-    "how fields of fields are got": ('(get (:b x) #(Path " a "))', '(:a (get x #(Path "b")))'),
-    "brackets around a name alone": ("(f Now)", "(f (Now))"),
+    "the notation of a number with another type": ("#(Celsius 2)", "#(Celsius 2.0)"),
+    "the sign of zero": ("-0.04", "0"),
+    "the notation of a field access": ('(get (f x) #(Path "start"))', "(:start (f x))"),
+    "the notation of nested field access": ('(get (:b x) #(Path " a "))', '(:a (get x #(Path "b")))'),
+    "brackets around a single name": ("(f Now)", "(f (Now))"),
     "the names of variables": ("(let (x7 (A)) (f x7 x7))", "(let (event (A)) (f event event))"),
     "the order of variables": ("(let (x0 (A) x1 (B)) (f x0 x1 x1 x0))", "(let (x0 (B) x1 (A)) (f x1 x0 x0 x1))"),
     "a variable that is used once": ("(let (x0 (A)) (f x0))", "(f (A))"),
-    "where a let stands": ("(f (let (x0 (A)) (g x0 x0)))", "(let (x0 (A)) (f (g x0 x0)))"),
+    "the place of a let": ("(f (let (x0 (A)) (g x0 x0)))", "(let (x0 (A)) (f (g x0 x0)))"),
     "a do in a do": ("(do (do (A) (B)) (C))", "(do (A) (B) (C))"),
-    "a do of one step": ("(do (A))", "(A)"),
+    "a do with one statement": ("(do (A))", "(A)"),
     "a variable that is not used": ("(let (x0 (A)) (B))", "(do (A) (B))"),
 }
 DIFFERENT = {
-    "blanks within a text": ('"a b"', '"a  b"'),
-    "letter case of names": ("(F :a (A))", "(F :A (A))"),
-    "letter case of texts": ('"Lunch"', '"lunch"'),
+    "whitespace within a string": ('"a b"', '"a  b"'),
+    "letter case of keywords": ("(F :a (A))", "(F :A (A))"),
+    "letter case of strings": ('"Lunch"', '"lunch"'),
     "letter case of functions": ("(F)", "(f)"),
-    "the order of other arguments": ("(f (A) (B))", "(f (B) (A))"),
-    "the order of symbols' arguments": ("(?= (A) (B))", "(?= (B) (A))"),
-    "names where arguments have places": ("(f :a (A) :b (B))", "(f :b (B) :a (A))"),
-    "the order where one has no name": ("(F (C) :a (A) :b (B))", "(F (C) :b (B) :a (A))"),
-    "the order under one name": ("(F :a (A) :a (B))", "(F :a (B) :a (A))"),
-    "an argument said twice": ("(F :a (A) :a (A))", "(F :a (A))"),
-    "the order where the capital is none of A to Z": ("(É :a (A) :b (B))", "(É :b (B) :a (A))"),
-    "no name at all": ("(F (A))", "(F :a (A))"),
+    "the order of positional arguments": ("(f (A) (B))", "(f (B) (A))"),
+    "the order of arguments of operators": ("(?= (A) (B))", "(?= (B) (A))"),
+    "keywords in a call of a lower-case function": ("(f :a (A) :b (B))", "(f :b (B) :a (A))"),
+    "the order if an argument has no keyword": ("(F (C) :a (A) :b (B))", "(F (C) :b (B) :a (A))"),
+    "the order of arguments with one keyword": ("(F :a (A) :a (B))", "(F :a (B) :a (A))"),
+    "a repeated argument": ("(F :a (A) :a (A))", "(F :a (A))"),
+    "the order if the capital is not A to Z": ("(É :a (A) :b (B))", "(É :b (B) :a (A))"),
+    "a keyword": ("(F (A))", "(F :a (A))"),
     "other types": ('#(Month "MAY")', '"MAY"'),
-    "a number and a text": ("2", '"2"'),
-    "a truth and a text": ("true", '"true"'),
-    "a type that is not the value's": ('#(Number "2")', "#(Number 2)"),
-    "a list and a text": ("#(List[Path] [])", '#(List[Path] "[]")'),
+    "number and string": ("2", '"2"'),
+    "boolean and string": ("true", '"true"'),
+    "the type of a value with another type": ('#(Number "2")', "#(Number 2)"),
+    "list and string": ("#(List[Path] [])", '#(List[Path] "[]")'),
     "the first decimal": ("1.2", "1.3"),
     "the sign": ("-2", "2"),
-    "numbers beyond all bounds": ("1e400", "1e500"),
-    "a whole number of the long kind": ("2L", "2"),
+    "numbers above the range of doubles": ("1e400", "1e500"),
+    "long integer and number": ("2L", "2"),
     "fields": ("(:start x)", "(:end x)"),
-    "a path that is no plain word": ('(get x #(Path "a b"))', '(get x #(Path "ab"))'),
+    "a path that is not a plain word": ('(get x #(Path "a b"))', '(get x #(Path "ab"))'),
     "which variable is used": ("(let (x0 (A) x1 (B)) (f x0 x0 x1 x1))", "(let (x0 (A) x1 (B)) (f x0 x1 x0 x1))"),
-    "one step used twice and two alike": ("(let (x0 (A)) (f x0 x0))", "(f (A) (A))"),
+    "one shared node and two equal nodes": ("(let (x0 (A)) (f x0 x0))", "(f (A) (A))"),
     "the order of a do": ("(do (A) (B))", "(do (B) (A))"),
 }
 
 
 @pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
-def test_this_does_not_matter(one: str, other: str) -> None:
+def test_programs_that_differ_only_in_this_have_the_same_normal_form(one: str, other: str) -> None:
     assert normal_form(one) == normal_form(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
-def test_this_does_matter(one: str, other: str) -> None:
+def test_programs_that_differ_in_this_have_different_normal_forms(one: str, other: str) -> None:
     assert normal_form(one) != normal_form(other)
 
 
@@ -101,12 +104,12 @@ def test_this_does_matter(one: str, other: str) -> None:
         ("#(Odd (A 1))", "#(Odd (A 1.0))"),
     ],
 )
-def test_the_normal_form_is_this(program: str, expected: str) -> None:
+def test_the_normal_form_of_a_program(program: str, expected: str) -> None:
     assert normal_form(program) == expected
 
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "-" + "9" * 400, "1e-400", "1e308", "0." + "0" * 5_000 + "1"])
-def test_no_number_is_too_large_or_too_small(number: str) -> None:
+def test_the_size_of_numbers_is_not_limited(number: str) -> None:
     once = normal_form(f"(f {number})")
     assert normal_form(once) == once
 
@@ -119,23 +122,23 @@ def test_no_number_is_too_large_or_too_small(number: str) -> None:
         ("(f) (g)", 5, "a second one starts here"),
         ("", 1, "the program is empty"),
         ('(f "a)', 4, "this string is never closed"),
-        ("(f x0)", 4, "no let gives x0 a value"),
-        ("(f (let (x1 x2) x1))", 13, "no let gives x2 a value"),
-        ("(let (x0) x0)", 1, "a let has pairs"),
-        ("(let (x0 (A)))", 1, "a let has pairs"),
-        ("(let x0 x0)", 1, "a let has pairs"),
-        ("let", 1, "a let has pairs"),
-        ("(let ((f) (A)) (B))", 7, "this is no name for a value"),
-        ("(let (2 (A)) (B))", 7, "this is no name for a value"),
+        ("(f x0)", 4, "the variable x0 is not bound by a let"),
+        ("(f (let (x1 x2) x1))", 13, "the variable x2 is not bound by a let"),
+        ("(let (x0) x0)", 1, "a let needs pairs"),
+        ("(let (x0 (A)))", 1, "a let needs pairs"),
+        ("(let x0 x0)", 1, "a let needs pairs"),
+        ("let", 1, "a let needs pairs"),
+        ("(let ((f) (A)) (B))", 7, "this is not a variable name"),
+        ("(let (2 (A)) (B))", 7, "this is not a variable name"),
     ],
 )
-def test_what_is_no_lispress_has_none(program: str, column: int, problem: str) -> None:
+def test_a_text_that_is_not_lispress_is_an_error(program: str, column: int, problem: str) -> None:
     with pytest.raises(GrammarError, match=rf":1:{column}: .*") as caught:
         normal_form(program)
     assert problem in str(caught.value)
 
 
-def test_depth_and_length_are_no_limit() -> None:
+def test_depth_and_length_are_not_limited() -> None:
     deep = "(f " * 50_000 + "(x)" + ")" * 50_000
     assert normal_form(deep) == deep
     gets = "(get " * 10_000 + "(x)" + ' #(Path "p"))' * 10_000
@@ -146,7 +149,7 @@ def test_depth_and_length_are_no_limit() -> None:
     assert normal_form(long) == long
 
 
-# A program as plain values, which may be written in many ways.
+# Abstract programs, each of which can be written in many equivalent ways.
 
 TEXTS = st.text(st.sampled_from('aé \\"()'), max_size=4).map(str.strip)
 LEAVES = st.one_of(
@@ -167,48 +170,48 @@ def programs_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 PROGRAMS = st.recursive(LEAVES, programs_of, max_leaves=12)
-CHANCES = st.randoms(use_true_random=False)
+RNGS = st.randoms(use_true_random=False)
 
 
-def written(program: Any, chance: random.Random) -> str:
-    """One of the ways to write a program."""
+def written(program: Any, rng: random.Random) -> str:
+    """Write a program in a random equivalent way."""
 
-    def blank(least: int = 1) -> str:
-        return "".join(chance.choices(" \t\n", k=chance.randint(least, 2)))
+    def whitespace(minimum: int = 1) -> str:
+        return "".join(rng.choices(" \t\n", k=rng.randint(minimum, 2)))
 
     def text(value: str) -> str:
-        return json.dumps(blank(0) + value, ensure_ascii=chance.random() < 0.5)[:-1] + blank(0) + '"'
+        return json.dumps(whitespace(0) + value, ensure_ascii=rng.random() < 0.5)[:-1] + whitespace(0) + '"'
 
     def typed(name: str, value: str) -> str:
-        return f"#({blank(0)}{name}{blank()}{value}{blank(0)})"
+        return f"#({whitespace(0)}{name}{whitespace()}{value}{whitespace(0)})"
 
     def form(*items: str) -> str:
-        return f"({blank(0)}{blank().join(items)}{blank(0)})"
+        return f"({whitespace(0)}{whitespace().join(items)}{whitespace(0)})"
 
     match program:
         case "number", tenths:
-            number = chance.choice([f"{tenths / 10}", f"{tenths / 10:.3f}", f"{tenths}e-1"])
-            return chance.choice([number, typed("Number", number)])
+            number = rng.choice([f"{tenths / 10}", f"{tenths / 10:.3f}", f"{tenths}e-1"])
+            return rng.choice([number, typed("Number", number)])
         case "text", value:
-            return chance.choice([text(value), typed("String", text(value))])
+            return rng.choice([text(value), typed("String", text(value))])
         case "truth", truth:
-            return chance.choice([str(truth).lower(), typed("Boolean", str(truth).lower())])
+            return rng.choice([str(truth).lower(), typed("Boolean", str(truth).lower())])
         case "typed", name, value:
             return typed(name, text(value))
         case "field", name, inner:
-            got = written(inner, chance)
-            return chance.choice([form(f":{name}", got), form("get", got, typed("Path", text(name)))])
+            got = written(inner, rng)
+            return rng.choice([form(f":{name}", got), form("get", got, typed("Path", text(name)))])
         case "struct", name, fields:
-            arguments = [(f":{key}", written(value, chance)) for key, value in fields.items()]
-            chance.shuffle(arguments)
+            arguments = [(f":{key}", written(value, rng)) for key, value in fields.items()]
+            rng.shuffle(arguments)
             items = [item for argument in arguments for item in argument]
         case "call", name, values:
-            items = [written(value, chance) for value in values]
-    return form(name, *items) if items or chance.random() < 0.5 else name
+            items = [written(value, rng) for value in values]
+    return form(name, *items) if items or rng.random() < 0.5 else name
 
 
-@given(PROGRAMS, CHANCES, CHANCES)
-def test_a_program_has_one_normal_form_however_it_is_written(
+@given(PROGRAMS, RNGS, RNGS)
+def test_equivalent_texts_have_the_same_normal_form(
     program: Any, one: random.Random, other: random.Random
 ) -> None:
     normal = normal_form(written(program, one))
@@ -216,14 +219,14 @@ def test_a_program_has_one_normal_form_however_it_is_written(
     assert normal_form(normal) == normal
 
 
-@given(PROGRAMS, CHANCES)
-def test_a_program_that_differs_in_one_place_has_another_normal_form(program: Any, chance: random.Random) -> None:
-    other = changed(program, chance)
-    assert normal_form(written(program, chance)) != normal_form(written(other, chance))
+@given(PROGRAMS, RNGS)
+def test_a_program_with_one_change_has_another_normal_form(program: Any, rng: random.Random) -> None:
+    other = changed(program, rng)
+    assert normal_form(written(program, rng)) != normal_form(written(other, rng))
 
 
-def changed(program: Any, chance: random.Random) -> Any:
-    """The program with one thing in it that is another."""
+def changed(program: Any, rng: random.Random) -> Any:
+    """Return the program with one random change."""
     match program:
         case "number", tenths:
             return "number", tenths + 1
@@ -234,24 +237,24 @@ def changed(program: Any, chance: random.Random) -> Any:
         case "typed", name, value:
             return "typed", name + "s", value
         case "field", name, inner:
-            return chance.choice([("field", name + "s", inner), ("field", name, changed(inner, chance))])
+            return rng.choice([("field", name + "s", inner), ("field", name, changed(inner, rng))])
         case "struct", name, fields:
-            if not fields or chance.random() < 0.2:
+            if not fields or rng.random() < 0.2:
                 return "struct", name + "s", fields
-            key = chance.choice(sorted(fields))
+            key = rng.choice(sorted(fields))
             rest = {k: value for k, value in fields.items() if k != key}
-            new = {**rest, "z": fields[key]}, {**fields, key: changed(fields[key], chance)}, rest
-            return "struct", name, chance.choice(new)
+            new = {**rest, "z": fields[key]}, {**fields, key: changed(fields[key], rng)}, rest
+            return "struct", name, rng.choice(new)
         case "call", name, values:
-            if not values or chance.random() < 0.2:
+            if not values or rng.random() < 0.2:
                 return "call", name + "s", values
-            if values != values[::-1] and chance.random() < 0.5:
+            if values != values[::-1] and rng.random() < 0.5:
                 return "call", name, values[::-1]
-            i = chance.randrange(len(values))
-            return "call", name, [*values[:i], changed(values[i], chance), *values[i + 1 :]]
+            i = rng.randrange(len(values))
+            return "call", name, [*values[:i], changed(values[i], rng), *values[i + 1 :]]
 
 
-# A graph: each step with the earlier ones that it uses. The last is the program.
+# A graph: for each node, the indices of earlier nodes that are its arguments. The last node is the root.
 
 GRAPHS = st.integers(1, 7).flatmap(
     lambda count: st.tuples(
@@ -260,8 +263,8 @@ GRAPHS = st.integers(1, 7).flatmap(
 )
 
 
-def needed(graph: tuple[list[int], ...]) -> list[int]:
-    """The steps that the last one needs, each behind its arguments: in another order than they are numbered."""
+def reachable(graph: tuple[list[int], ...]) -> list[int]:
+    """Return the nodes reachable from the root in a postorder that differs from their numbering."""
     order: list[int] = []
 
     def visit(i: int) -> None:
@@ -275,7 +278,7 @@ def needed(graph: tuple[list[int], ...]) -> list[int]:
 
 
 def let(graph: tuple[list[int], ...], order: list[int], bound: set[int], prefix: str) -> str:
-    """The program with these steps under names, and all others where they are used."""
+    """Write a program in which the `bound` nodes are named by a let and all others are nested."""
 
     def step(i: int) -> str:
         return f"(f{i}{''.join(' ' + place(argument) for argument in graph[i])})"
@@ -288,10 +291,10 @@ def let(graph: tuple[list[int], ...], order: list[int], bound: set[int], prefix:
 
 
 @given(GRAPHS, st.sampled_from(["x", "name", "X"]))
-def test_a_let_may_name_more_than_is_shared_in_any_order_and_under_any_names(
+def test_unshared_bindings_and_the_order_and_names_of_bindings_do_not_matter(
     graph: tuple[list[int], ...], prefix: str
 ) -> None:
-    order = needed(graph)
+    order = reachable(graph)
     uses = [argument for i in order for argument in graph[i]]
     shared = {i for i in order if uses.count(i) > 1}
     normal = normal_form(let(graph, order, shared, "x"))
@@ -318,7 +321,7 @@ FORMS = ["(", "#(", "'(", "(F ", "(f ", "(do ", "(:k ", "(let (x0 a) ", "(let (x
         max_leaves=25,
     )
 )
-def test_the_normal_form_of_a_normal_form_is_itself(program: str) -> None:
+def test_the_normal_form_is_idempotent(program: str) -> None:
     try:
         normal = normal_form(program)
     except GrammarError:
@@ -327,7 +330,7 @@ def test_the_normal_form_of_a_normal_form_is_itself(program: str) -> None:
 
 
 @given(st.text(st.sampled_from("()\"\\#'^:. xF01eL\n"), max_size=14))
-def test_any_text_has_a_normal_form_or_is_refused(text: str) -> None:
+def test_any_text_has_a_normal_form_or_is_a_grammar_error(text: str) -> None:
     try:
         normal = normal_form(text)
     except GrammarError:
@@ -335,15 +338,15 @@ def test_any_text_has_a_normal_form_or_is_refused(text: str) -> None:
     assert normal_form(normal) == normal
 
 
-def test_named_arguments_may_come_in_every_order() -> None:
+def test_keyword_arguments_may_be_in_any_order() -> None:
     arguments = [":d (D)", ":a 1", ':c "c"', ":b (b (x))"]
     assert {normal_form(f"(F {' '.join(order)})") for order in permutations(arguments)} == {
         '(F :a 1.0 :b (b (x)) :c "c" :d (D))'
     }
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data of SMCalFlow is not at hand")
-def test_real_programs_all_have_a_normal_form_and_no_two_share_one() -> None:
+@pytest.mark.skipif(not DATA.is_dir(), reason="the SMCalFlow data is not on this machine")
+def test_real_programs_have_distinct_normal_forms() -> None:
     lines = gzip.decompress((DATA / "dev_all.jsonl.gz").read_bytes()).decode("utf-8").splitlines()
     programs = {json.loads(line)["program"] for line in lines}
     normal = {normal_form(program) for program in programs}

@@ -1,4 +1,4 @@
-"""Every gold program of Overnight denotes what SEMPRE says it denotes."""
+"""The executor gives every gold program of Overnight the denotation that SEMPRE gives it."""
 
 import gzip
 import json
@@ -7,16 +7,16 @@ from random import Random
 
 import pytest
 
-from fewparse.datasets.overnight.execute import denote
+from fewparse.datasets.overnight.executor import denote
 from fewparse.datasets.overnight.world import WORLDS, load_world
 from support.data import OVERNIGHT
-from support.overnight_oracle import GiveUp, Oracle
+from support.overnight_oracle import FuelExhausted, Oracle
 
 SHARED = OVERNIGHT
 WITH_DENOTATIONS = [name for name in WORLDS if name not in ("recipes", "socialnetwork")]
 MUTANTS = 100
 
-pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="the Overnight data is not here")
+pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="the Overnight data is not on this machine")
 
 
 def gold_programs(name: str) -> list[str]:
@@ -38,7 +38,7 @@ def test_every_gold_program_has_its_published_denotation(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "programs", "distinct", "empty"), [("recipes", 124, 60, 15), ("socialnetwork", 624, 224, 71)]
 )
-def test_every_gold_program_without_a_published_denotation_has_one(
+def test_every_gold_program_of_the_other_domains_has_a_denotation(
     name: str, programs: int, distinct: int, empty: int
 ) -> None:
     denotations = [denote(program, load_world(name)) for program in gold_programs(name)]
@@ -48,17 +48,17 @@ def test_every_gold_program_without_a_published_denotation_has_one(
 
 
 def mutant(program: str, pieces: list[str], random: Random) -> str:
-    """A program with one to three of its subexpressions exchanged, mostly for similar ones, dropped or doubled."""
+    """Replace one to three subexpressions of a program, mostly by similar ones; others are dropped or doubled."""
     for _ in range(random.randint(1, 3)):
         old = random.choice([part for part in subexpressions(program) if part != program])
-        similar = [piece for piece in pieces if likeness(piece) == likeness(old)] or [old]
+        similar = [piece for piece in pieces if similarity_key(piece) == similarity_key(old)] or [old]
         wild = [random.choice(pieces), "", f"{old} {old}", f"(call singleton {old})"]
         program = program.replace(old, random.choice(similar if random.random() < 0.8 else wild), 1)
     return program
 
 
-def likeness(piece: str) -> str:
-    """What similar expressions share: the head of a form, all of an entity but its name, or a whole word."""
+def similarity_key(piece: str) -> str:
+    """Return the key of similar expressions: the head of a form, the type of an entity, or a whole word."""
     if piece.startswith("("):
         return piece.split()[0]
     return piece.rpartition(".")[0] or piece
@@ -75,7 +75,7 @@ def subexpressions(program: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_mutants_of_gold_programs_denote_what_a_naive_executor_says(name: str) -> None:
+def test_mutants_of_gold_programs_have_the_denotation_of_the_oracle(name: str) -> None:
     random = Random(name)
     shipped = Path(__file__).parents[2] / "src/fewparse/datasets/overnight/worlds" / f"{name}.json"
     oracle = Oracle(json.loads(shipped.read_text(encoding="utf-8")))
@@ -85,7 +85,7 @@ def test_mutants_of_gold_programs_denote_what_a_naive_executor_says(name: str) -
     for program in (mutant(random.choice(gold), pieces, random) for _ in range(MUTANTS)):
         try:
             expected = oracle.denote(program)
-        except GiveUp:
+        except FuelExhausted:
             continue
         assert denote(program, load_world(name)).text == expected, program
         fine += expected != "error"

@@ -1,11 +1,11 @@
-"""The eight domains of Overnight, whole: what is taught, what can be said, what is parsed and answered."""
+"""The eight domains of Overnight end to end: examples, constraints, parsing and execution."""
 
 from pathlib import Path
 
 import pytest
 
 from fewparse import Parser, load_domain
-from fewparse.datasets.overnight.execute import denote
+from fewparse.datasets.overnight.executor import denote
 from fewparse.datasets.overnight.world import WORLDS, load_world
 from fewparse.example import Target
 from fewparse.grammar.analysis.sampling import sample_sentences
@@ -22,15 +22,15 @@ COUNTS = {
     "restaurants": (1325, 332, 339),
     "socialnetwork": (3535, 884, 624),
 }
-TAUGHT = 200
+POOL = 200
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_a_domain_has_its_published_examples_and_teaches_the_first_200(name: str, overnight_data: Path) -> None:
+def test_a_domain_has_its_published_examples_and_a_pool_of_the_first_200(name: str, overnight_data: Path) -> None:
     train, test, meanings = COUNTS[name]
     domain = load_domain(f"overnight/{name}", overnight_data)
-    assert len(domain.examples) == TAUGHT
-    assert len(domain.spare_examples) == train - TAUGHT
+    assert len(domain.examples) == POOL
+    assert len(domain.spare_examples) == train - POOL
     assert len(domain.test_examples) == test
     assert (
         len({m.program for m in domain.known_outputs})
@@ -41,7 +41,7 @@ def test_a_domain_has_its_published_examples_and_teaches_the_first_200(name: str
 
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("target", ["canonical", "program"])
-def test_whatever_a_test_item_means_can_be_said_and_stands_for_its_program(
+def test_the_constraint_accepts_the_output_of_every_test_item_and_maps_it_to_its_program(
     name: str, target: Target, overnight_data: Path
 ) -> None:
     domain = load_domain(f"overnight/{name}", overnight_data)
@@ -53,15 +53,13 @@ def test_whatever_a_test_item_means_can_be_said_and_stands_for_its_program(
 
 
 @pytest.mark.parametrize("name", ["calendar", "recipes"])
-def test_an_induced_constraint_says_what_is_taught_and_programs_that_no_list_knows(
-    name: str, overnight_data: Path
-) -> None:
+def test_an_induced_constraint_accepts_the_training_programs_and_new_ones(name: str, overnight_data: Path) -> None:
     domain = load_domain(f"overnight/{name}", overnight_data, constraint="induced")
     domain.check("program")
     constraint = domain.constraint(BYTES, "program")
-    taught = {example.program for example in domain.examples}
-    assert all(constraint.accepts(program.encode()) for program in taught)
-    beyond = {item.program for item in domain.test_examples} - taught
+    training = {example.program for example in domain.examples}
+    assert all(constraint.accepts(program.encode()) for program in training)
+    beyond = {item.program for item in domain.test_examples} - training
     assert any(constraint.accepts(program.encode()) for program in beyond)
     new = set(sample_sentences(domain.grammar, 100, seed=0)) - {
         meaning.program for meaning in domain.known_outputs
@@ -73,7 +71,7 @@ def test_an_induced_constraint_says_what_is_taught_and_programs_that_no_list_kno
 @pytest.mark.parametrize(
     ("target", "constraint"), [("canonical", "trie"), ("program", "trie"), ("program", "induced")]
 )
-def test_a_question_is_parsed_and_answered(
+def test_a_question_is_parsed_and_executed(
     target: Target, constraint: str, overnight_data: Path, model: EmbeddedModel
 ) -> None:
     domain = load_domain("overnight/calendar", overnight_data, constraint=constraint)

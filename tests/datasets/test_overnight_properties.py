@@ -1,4 +1,4 @@
-"""Laws of the Overnight executor: it agrees with a naive one, and no text at all makes it raise or hang."""
+"""Properties of the Overnight executor: it agrees with a naive oracle, and never raises or hangs."""
 
 from random import Random
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from fewparse.datasets.overnight.execute import Denotation, denote
+from fewparse.datasets.overnight.executor import Denotation, denote
 from fewparse.datasets.overnight.values import text_of
-from support.overnight_oracle import GiveUp, Oracle
+from support.overnight_oracle import FuelExhausted, Oracle
 from support.overnight_small import PEOPLE, SMALL, SMALL_WORLD, random_lambdas, random_program
 
 ORACLE = Oracle(SMALL)
@@ -34,30 +34,28 @@ WORDS = [
 def expected(program: str) -> str:
     try:
         return ORACLE.denote(program)
-    except GiveUp:
+    except FuelExhausted:
         assume(False)
         raise
 
 
 @settings(max_examples=3000)
 @given(SEEDS)
-def test_a_random_program_denotes_what_a_naive_executor_says(seed: int) -> None:
+def test_a_random_program_has_the_denotation_of_the_oracle(seed: int) -> None:
     program = random_program(Random(seed))
     assert denote(program, SMALL_WORLD).text == expected(program)
 
 
 @settings(max_examples=2000)
 @given(SEEDS, st.integers(2, 5))
-def test_lambdas_mean_what_writing_their_arguments_for_their_variables_means(seed: int, room: int) -> None:
-    program = f"(call listValue {random_lambdas(Random(seed), room)})"
+def test_lambdas_are_equivalent_to_textual_substitution(seed: int, size: int) -> None:
+    program = f"(call listValue {random_lambdas(Random(seed), size)})"
     assert denote(program, SMALL_WORLD).text == expected(program)
 
 
 @settings(max_examples=1000)
 @given(SEEDS, st.data())
-def test_a_program_cut_short_or_changed_anywhere_denotes_what_a_naive_executor_says(
-    seed: int, data: st.DataObject
-) -> None:
+def test_an_edited_program_has_the_denotation_of_the_oracle(seed: int, data: st.DataObject) -> None:
     program = random_program(Random(seed))
     at = data.draw(st.integers(0, len(program)))
     word = data.draw(st.sampled_from(["", "(", ")", " ", "x", "()", "(var x)", "(lambda x (var x))"]))
@@ -65,7 +63,7 @@ def test_a_program_cut_short_or_changed_anywhere_denotes_what_a_naive_executor_s
     assert denote(changed, SMALL_WORLD).text == expected(changed)
 
 
-def assert_lawful(denotation: Denotation) -> None:
+def assert_well_formed(denotation: Denotation) -> None:
     assert isinstance(denotation, Denotation)
     if denotation.error is None:
         assert list(denotation.values) == sorted(denotation.values, key=text_of)
@@ -81,14 +79,14 @@ def assert_lawful(denotation: Denotation) -> None:
 @example("(call listValue \ud800)")
 @example("(call listValue (string \x00))")
 def test_any_text_has_a_denotation(text: str) -> None:
-    assert_lawful(denote(text, SMALL_WORLD))
-    assert_lawful(denote(f"(call listValue {text})", SMALL_WORLD))
+    assert_well_formed(denote(text, SMALL_WORLD))
+    assert_well_formed(denote(f"(call listValue {text})", SMALL_WORLD))
 
 
 @settings(max_examples=500)
 @given(st.lists(st.sampled_from(["(", ")", *WORDS])).map(" ".join))
-def test_any_soup_of_brackets_and_words_has_a_denotation(soup: str) -> None:
-    assert_lawful(denote(soup, SMALL_WORLD))
+def test_any_sequence_of_brackets_and_words_has_a_denotation(sequence: str) -> None:
+    assert_well_formed(denote(sequence, SMALL_WORLD))
 
 
 TREES = st.recursive(
@@ -99,8 +97,8 @@ TREES = st.recursive(
 @settings(max_examples=500)
 @given(TREES)
 def test_any_tree_of_words_has_a_denotation(tree: str) -> None:
-    assert_lawful(denote(tree, SMALL_WORLD))
-    assert_lawful(denote(f"(call listValue {tree})", SMALL_WORLD))
+    assert_well_formed(denote(tree, SMALL_WORLD))
+    assert_well_formed(denote(f"(call listValue {tree})", SMALL_WORLD))
 
 
 def nested(opening: str, inside: str) -> str:
@@ -122,14 +120,14 @@ def nested(opening: str, inside: str) -> str:
         (nested("(", ""), "error"),
         (nested("(lambda x ", "(var x)"), "error"),
     ],
-    ids=str.split("even odd listings arguments bodies unbound arity open closed empty lambdas"),
+    ids=str.split("even odd listvalue arguments bodies unbound arity open closed empty lambdas"),
 )
-def test_depth_does_not_matter(program: str, text: str) -> None:
-    assert_lawful(denote(program, SMALL_WORLD))
+def test_the_depth_of_programs_is_not_limited(program: str, text: str) -> None:
+    assert_well_formed(denote(program, SMALL_WORLD))
     assert denote(program, SMALL_WORLD).text == text
 
 
-def test_ten_thousand_different_variables_can_be_passed_on() -> None:
+def test_an_argument_can_pass_through_ten_thousand_variables() -> None:
     program = f"(call listValue (var x{DEEP}))"
     for number in range(DEEP, 0, -1):
         program = (
@@ -143,8 +141,8 @@ SELF_CALL = "(lambda x (call concat ((var x) (var x)) ((var x) (var x))))"
 
 
 @pytest.mark.parametrize("program", [f"({SELF} {SELF})", f"(call listValue ({SELF_CALL} {SELF_CALL}))"])
-def test_a_program_that_never_ends_is_stopped(program: str) -> None:
-    assert denote(program, SMALL_WORLD).error == "too much work"
+def test_a_program_that_does_not_terminate_is_stopped(program: str) -> None:
+    assert denote(program, SMALL_WORLD).error == "too many steps"
 
 
 def doubled(times: int) -> str:
@@ -155,12 +153,12 @@ def doubled(times: int) -> str:
     return f"((lambda x0 {program}) (call singleton en.person.ann))"
 
 
-def test_a_list_may_double_a_few_times_and_then_is_too_much_work() -> None:
+def test_a_list_that_doubles_too_often_exceeds_the_step_limit() -> None:
     assert len(denote(doubled(10), SMALL_WORLD).values) == 2**10 + 4 * (2**10 - 1)
-    assert denote(doubled(40), SMALL_WORLD).error == "too much work"
+    assert denote(doubled(40), SMALL_WORLD).error == "too many steps"
 
 
-def test_an_argument_is_evaluated_once_however_often_it_is_used() -> None:
+def test_an_argument_is_evaluated_only_once() -> None:
     program = "(call listValue (call .size (var x40)))"
     for number in range(40, 0, -1):
         used = f"(call filter (var x{number - 1}) (string friend) (string =) (var x{number - 1}))"

@@ -1,10 +1,9 @@
-"""Values of the Overnight language: reading, types, degrees, equality and text."""
+"""Values of the Overnight language: literals, types, degrees, equality and text."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.datasets.overnight.reading import read
 from fewparse.datasets.overnight.values import (
     TRUE,
     Date,
@@ -16,12 +15,13 @@ from fewparse.datasets.overnight.values import (
     degree,
     is_numeric,
     number_text,
+    read_expression,
     read_value,
     text_of,
     type_of,
 )
 from fewparse.errors import ExecutionError
-from support.overnight_oracle import number_text as plain_number_text
+from support.overnight_oracle import number_text as exact_number_text
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from support.overnight_oracle import number_text as plain_number_text
     ],
 )
 def test_a_value_is_read_and_written(written: str, value: Value, text: str) -> None:
-    assert read_value(read(written)) == value
+    assert read_value(read_expression(written)) == value
     assert text_of(value) == text
 
 
@@ -53,12 +53,12 @@ def test_a_value_is_read_and_written(written: str, value: Value, text: str) -> N
         *("(boolean true)", "(list)", "(list a)", "(name en.x)", "()", "((a))"),
     ],
 )
-def test_what_no_program_may_write_is_refused(written: str) -> None:
+def test_other_expressions_are_not_literals(written: str) -> None:
     with pytest.raises(ExecutionError):
-        read_value(read(written))
+        read_value(read_expression(written))
 
 
-def test_values_of_different_kinds_or_units_are_never_equal() -> None:
+def test_values_of_different_kinds_or_units_are_not_equal() -> None:
     alike: list[Value] = [
         Entity("x"),
         Text("x"),
@@ -86,12 +86,12 @@ def test_values_of_different_kinds_or_units_are_never_equal() -> None:
         (TRUE, "en.boolean"),
     ],
 )
-def test_the_type_of_a_value_is_derived_from_the_value_alone(value: Value, kind: str) -> None:
+def test_the_type_of_a_value_depends_on_the_value_alone(value: Value, kind: str) -> None:
     assert type_of(value) == kind
 
 
 @pytest.mark.parametrize("value", [Entity("dotless"), Entity(".x"), Entity("en._x"), Entity("_x"), Text("en.x.y")])
-def test_a_value_without_a_type_is_refused_where_one_is_needed(value: Value) -> None:
+def test_the_type_of_a_value_without_one_is_an_error(value: Value) -> None:
     with pytest.raises(ExecutionError, match="has no type"):
         type_of(value)
 
@@ -111,12 +111,12 @@ def test_numbers_dates_and_times_are_numeric() -> None:
         (Time(13, 59), 13.0),
     ],
 )
-def test_the_degree_ignores_units_parts_not_given_and_minutes(value: Value, expected: float) -> None:
+def test_degrees_ignore_units_missing_parts_and_minutes(value: Value, expected: float) -> None:
     assert degree(value) == expected
 
 
 @pytest.mark.parametrize("value", [Entity("en.x.y"), TRUE, Text("x")])
-def test_nothing_else_has_a_degree(value: Value) -> None:
+def test_other_values_have_no_degree(value: Value) -> None:
     with pytest.raises(ExecutionError, match="has no degree"):
         degree(value)
 
@@ -138,12 +138,12 @@ def test_nothing_else_has_a_degree(value: Value) -> None:
         (1.9999, "2.000"),
     ],
 )
-def test_numbers_are_written_with_halves_rounded_up_on_their_shortest_expansion(number: float, text: str) -> None:
+def test_numbers_are_rounded_half_up_in_their_shortest_decimal_expansion(number: float, text: str) -> None:
     assert number_text(number) == text
 
 
 @given(
     st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-9999, 99999).map(lambda n: n / 2000))
 )
-def test_the_text_of_any_number_is_that_of_exact_fractions(number: float) -> None:
-    assert number_text(number) == plain_number_text(number)
+def test_the_text_of_any_number_equals_that_of_exact_fractions(number: float) -> None:
+    assert number_text(number) == exact_number_text(number)

@@ -1,4 +1,4 @@
-"""SMCalFlow's grammar says the programs of the real data in English, and the English means them again."""
+"""SMCalFlow's grammar translates the programs of the real data to English and back."""
 
 import json
 from collections import Counter
@@ -37,12 +37,12 @@ def canonical(program: str) -> str | None:
     return translator().to_utterance(program).best
 
 
-def come_back(programs: Counter[str], scored: Translator) -> float:
-    """The share of the turns whose canonical utterance means the same program."""
+def round_trip_rate(programs: Counter[str], scored: Translator) -> float:
+    """Return the share of turns whose canonical utterance translates back to the same program."""
 
     def same(program: str) -> bool:
-        said = canonical(program)
-        back = None if said is None else scored.to_program(said).best
+        utterance = canonical(program)
+        back = None if utterance is None else scored.to_program(utterance).best
         return back is not None and normal_form(back) == normal_form(program)
 
     return sum(count for program, count in programs.items() if same(program)) / programs.total()
@@ -50,29 +50,33 @@ def come_back(programs: Counter[str], scored: Translator) -> float:
 
 @needs_real_data
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["a third", "all"])
-def test_the_programs_of_the_whole_data_are_said_and_come_back(smcalflow: Domain, step: int) -> None:
+def test_the_programs_of_all_turns_have_canonical_utterances_and_round_trip(smcalflow: Domain, step: int) -> None:
     turns = Counter(turn.program for turn in real_rows("dev_all.jsonl.gz"))
     programs = Counter({program: turns[program] for program in list(turns)[::step]})
-    unsaid = {program: count for program, count in programs.items() if canonical(program) is None}
-    assert sum(unsaid.values()) <= 0.002 * programs.total(), unsaid
+    untranslated = {program: count for program, count in programs.items() if canonical(program) is None}
+    assert sum(untranslated.values()) <= 0.002 * programs.total(), untranslated
     shares: dict[ScorerName, float] = {}
     for scorer in SCORERS:
         scored = smcalflow.scored_translator(scorer)
         assert scored is not None
-        shares[scorer] = come_back(programs, scored)
+        shares[scorer] = round_trip_rate(programs, scored)
     assert min(shares.values()) >= 0.99, shares
-    said = Counter(canonical(program) for program in programs if program not in unsaid)
-    assert said.most_common(1)[0][1] == 1, f"two programs are said alike: {said.most_common(1)}"
+    utterances = Counter(canonical(program) for program in programs if program not in untranslated)
+    assert utterances.most_common(1)[0][1] == 1, (
+        f"two programs have one canonical utterance: {utterances.most_common(1)}"
+    )
 
 
 @needs_real_data
 @pytest.mark.parametrize("name", ["train_300.jsonl", "dev_200.jsonl", "dev_100.jsonl"])
-def test_every_program_of_the_published_selections_is_said_and_comes_back(smcalflow: Domain, name: str) -> None:
+def test_every_program_of_the_published_splits_has_a_canonical_utterance_and_round_trips(
+    smcalflow: Domain, name: str
+) -> None:
     programs = Counter(turn.program for turn in real_rows(name))
     assert [program for program in programs if canonical(program) is None] == []
     learned = smcalflow.scored_translator("learned")
     assert learned is not None
-    shares = {"shortest": come_back(programs, translator()), "learned": come_back(programs, learned)}
+    shares = {"shortest": round_trip_rate(programs, translator()), "learned": round_trip_rate(programs, learned)}
     assert min(shares.values()) >= 0.99, shares
 
 
@@ -97,17 +101,17 @@ PAIRS = {
 
 
 @pytest.mark.parametrize(("utterance", "program"), PAIRS.items(), ids=PAIRS)
-def test_a_program_reads_as_english(utterance: str, program: str) -> None:
+def test_a_program_has_a_readable_canonical_utterance(utterance: str, program: str) -> None:
     assert translator().to_utterance(program).best == utterance
     assert translator().to_program(utterance).best == program
 
 
-def assert_comes_back(program: str) -> str:
-    """The canonical utterance of a program, which means it and nothing else."""
-    said = translator().to_utterance(program)
-    assert said.best is not None, f"{program} {said.error}"
-    assert translator().to_program(said.best, k=2).texts == (program,), said.best
-    return said.best
+def assert_round_trip(program: str) -> str:
+    """Return the canonical utterance of a program, which must translate to this program only."""
+    translation = translator().to_utterance(program)
+    assert translation.best is not None, f"{program} {translation.error}"
+    assert translator().to_program(translation.best, k=2).texts == (program,), translation.best
+    return translation.best
 
 
 PROPERTIES = {
@@ -134,11 +138,11 @@ def with_properties(names: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("count", [2, 4, 6])
-def test_the_properties_of_an_event_stand_in_any_order_and_keep_it(count: int) -> None:
+def test_the_properties_of_an_event_may_be_in_any_order_which_is_kept(count: int) -> None:
     orders = list(permutations(PROPERTIES, count))
     for names in orders[:: max(1, len(orders) // 60)]:
-        said = assert_comes_back(with_properties(names))
-        assert [name for _, name in sorted((said.index(WORDS[name]), name) for name in names)] == list(names)
+        utterance = assert_round_trip(with_properties(names))
+        assert [name for _, name in sorted((utterance.index(WORDS[name]), name) for name in names)] == list(names)
 
 
 def text_program(kind: str, text: str) -> str:
@@ -152,9 +156,9 @@ def text_program(kind: str, text: str) -> str:
 @example("String", 'say "hi" \\ and \\" so', False)
 @example("PersonName", "Zoë 日本 😀", True)
 @example("LocationKeyphrase", ') " (an event', False)
-def test_any_text_is_said_as_it_is_written(kind: str, text: str, ascii_only: bool) -> None:
+def test_any_string_is_copied_to_the_canonical_utterance(kind: str, text: str, ascii_only: bool) -> None:
     written = json.dumps(text, ensure_ascii=ascii_only)
-    assert written in assert_comes_back(text_program(kind, written))
+    assert written in assert_round_trip(text_program(kind, written))
 
 
 @settings(max_examples=100)
@@ -162,9 +166,9 @@ def test_any_text_is_said_as_it_is_written(kind: str, text: str, ascii_only: boo
 @example("0")
 @example("007")
 @example("-12.50")
-def test_any_number_is_said_as_it_is_written(number: str) -> None:
-    said = assert_comes_back(f"(Yield :output (toHours (+ #(Number {number}) #(Number 2))))")
-    assert number in said
+def test_any_number_is_copied_to_the_canonical_utterance(number: str) -> None:
+    utterance = assert_round_trip(f"(Yield :output (toHours (+ #(Number {number}) #(Number 2))))")
+    assert number in utterance
 
 
 def test_an_event_can_have_thirty_attendees() -> None:
@@ -173,19 +177,19 @@ def test_an_event_can_have_thirty_attendees() -> None:
     everyone = invited[0]
     for person in invited[1:]:
         everyone = f"(andConstraint {everyone} {person})"
-    said = assert_comes_back(
+    utterance = assert_round_trip(
         f"(Yield :output (FindEventWrapperWithDefaults :constraint (Constraint[Event] :attendees {everyone})))"
     )
-    assert said == f"find an event with {' and '.join(names)}"
+    assert utterance == f"find an event with {' and '.join(names)}"
 
 
 def test_sentences_can_be_nested_thirty_deep_on_either_side() -> None:
     first = last = "(FenceScope)"
     for _ in range(30):
         first, last = f"(do {first} (DoNotConfirm))", f"(do (DoNotConfirm) {last})"
-    assert assert_comes_back(first) != assert_comes_back(last)
-    assert_comes_back(f"(do {' '.join(['(DoNotConfirm)'] * 30)})")
-    assert_comes_back("(Yield :output " + "(not " * 30 + "#(Boolean true)" + ")" * 31)
+    assert assert_round_trip(first) != assert_round_trip(last)
+    assert_round_trip(f"(do {' '.join(['(DoNotConfirm)'] * 30)})")
+    assert_round_trip("(Yield :output " + "(not " * 30 + "#(Boolean true)" + ")" * 31)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +208,7 @@ def test_sentences_can_be_nested_thirty_deep_on_either_side() -> None:
         "(FindEventWrapperWithDefaults :constraint (Constraint[Event]))",
     ],
 )
-def test_what_is_no_program_is_not_said(program: str) -> None:
-    said = translator().to_utterance(program)
-    assert said.best is None
-    assert said.error
+def test_a_text_that_is_not_a_program_has_no_canonical_utterance(program: str) -> None:
+    translation = translator().to_utterance(program)
+    assert translation.best is None
+    assert translation.error

@@ -1,4 +1,4 @@
-"""SMCalFlow's canonical utterances are unambiguous: each means one program, however its parts are nested."""
+"""SMCalFlow's canonical utterances are unambiguous: each has one program, however its phrases are nested."""
 
 from dataclasses import replace
 from functools import cache
@@ -10,8 +10,8 @@ from fewparse.grammar.analysis.sampling import Pair, sample_pairs
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.translator import Translator
 
-LONGEST = 600
-"""Characters of an utterance that is worth the time."""
+MAX_LENGTH = 600
+"""Longer utterances, in characters, are skipped to save time."""
 
 
 @cache
@@ -26,28 +26,28 @@ def translator() -> Translator:
     return Translator(grammar())
 
 
-def assert_means_one_thing(pair: Pair, by: Translator) -> None:
+def assert_unambiguous(pair: Pair, by: Translator) -> None:
     assert by.to_program(pair.utterance, k=2).texts == (pair.program,), pair.utterance
 
 
 @pytest.mark.parametrize("depth", [6, 9, 12, 16, 24])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_random_sentence_means_one_program(seed: int, depth: int) -> None:
+def test_a_random_sentence_has_one_program(seed: int, depth: int) -> None:
     for pair in sample_pairs(grammar(), 200, seed, depth):
-        if len(pair.utterance) <= LONGEST:
-            assert_means_one_thing(pair, translator())
+        if len(pair.utterance) <= MAX_LENGTH:
+            assert_unambiguous(pair, translator())
 
 
 @pytest.mark.slow
-def test_a_random_part_of_a_sentence_means_one_thing() -> None:
-    """Where a sentence is drawn from its start, most parts are rare; so each kind of part is drawn by itself."""
+def test_a_random_phrase_has_one_program() -> None:
+    """Most nonterminals are rare in sampled sentences, so phrases are sampled from each nonterminal."""
     for name in dict.fromkeys(rule.name for rule in grammar().rules):
         parts = replace(grammar(), start=name)
         by = Translator(parts)
         for depth in (5, 8, 11):
             for pair in sample_pairs(parts, 8, depth, depth):
-                if len(pair.utterance) <= LONGEST:
-                    assert_means_one_thing(pair, by)
+                if len(pair.utterance) <= MAX_LENGTH:
+                    assert_unambiguous(pair, by)
 
 
 def weather(time: str) -> str:
@@ -116,7 +116,7 @@ TODAY, TOMORROW, YEAR = "(?= (Today))", "(?= (Tomorrow))", " :year #(Number 2020
 ZOE, BEN = '(FindAddPerson :name #(PersonName "Zoe"))', '(FindAddPerson :name #(PersonName "Ben"))'
 DAY, YEAR_FIELD, MAY = ":day (?= #(Number 3))", ":year (?= #(Number 2020))", '#(Month "MAY")'
 NAME_A, NAME_B = ':name (?= #(String "a"))', ':name (?= #(String "b"))'
-ATTACHED = {
+ATTACHMENTS = {
     "a time to the weather or to a date": (
         easter_of(aggregate("uvIndex", f"(?= {at_noon('(Today)')})")),
         at_noon(easter_of(aggregate("uvIndex", f"(Constraint[DateTime] {ON_TODAY})"))),
@@ -162,10 +162,10 @@ ATTACHED = {
 }
 
 
-@pytest.mark.parametrize(("inner", "outer"), ATTACHED.values(), ids=ATTACHED)
-def test_it_shows_to_what_the_last_part_belongs(inner: str, outer: str) -> None:
+@pytest.mark.parametrize(("inner", "outer"), ATTACHMENTS.values(), ids=ATTACHMENTS)
+def test_the_attachment_of_the_last_phrase_is_unambiguous(inner: str, outer: str) -> None:
     for value in (inner, outer):
         program = f"(Yield :output {value})"
-        said = translator().to_utterance(program)
-        assert said.best is not None, f"{program} {said.error}"
-        assert_means_one_thing(Pair(said.best, program), translator())
+        translation = translator().to_utterance(program)
+        assert translation.best is not None, f"{program} {translation.error}"
+        assert_unambiguous(Pair(translation.best, program), translator())

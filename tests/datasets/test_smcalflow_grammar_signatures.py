@@ -1,8 +1,7 @@
-"""SMCalFlow's grammar knows the signatures, not a list of programs: whatever the type tables allow can be said.
+"""SMCalFlow's grammar covers every signature of the published type tables.
 
-The tables are those that were published with the dataset. From them alone, without our grammar, a small program is
-built around every overload, getter and field; each of these programs must have a canonical utterance that means it
-and nothing else.
+From the tables alone, without the grammar, a small program is built for every overload, getter and field. Each of
+these programs must have a canonical utterance that translates to this program only.
 """
 
 import csv
@@ -38,18 +37,18 @@ LITERALS = {
     "String": '#(String "tea")',
     "WeatherQuantifier": '#(WeatherQuantifier "Max")',
 }
-"""One value of each type whose values the tables only declare, or lack."""
-NEVER_WRITTEN = {"Constraint.apply", "Lambda.construct", "arg", "Some", "defaulted_"}
-"""Lambdas and options: programs of the published form have neither."""
-SAME_TEXT = {"ClobberWrapper", "NewClobberWrapper"}
-"""Their overloads differ by nothing but the result, so one is enough: the dynamic one."""
+"""One value of each type whose values are not in the tables."""
+NOT_IN_PROGRAMS = {"Constraint.apply", "Lambda.construct", "arg", "Some", "defaulted_"}
+"""Lambdas and options, which do not occur in the published programs."""
+SAME_ARGUMENTS = {"ClobberWrapper", "NewClobberWrapper"}
+"""Functions whose overloads differ only in the result type; only the dynamic one is used."""
 HOLE = "\0"
 
 Kind = Literal["call", "getter", "field", "property", "literal"]
 
 
 class Signature(NamedTuple):
-    """A way to write a type."""
+    """A constructor of values of a type."""
 
     kind: Kind
     name: str
@@ -72,15 +71,15 @@ class Signature(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """What is written, whatever the types."""
+        """The text with a hole for each argument."""
         return self.write(*(HOLE for _ in self.arguments))
 
-    def takes(self, fillers: "list[Piece]") -> bool:
+    def accepts(self, fillers: "list[Piece]") -> bool:
         return all(kind in filler.types for (_, kind), filler in zip(self.arguments, fillers, strict=True))
 
 
 def signature(name: str, result: str, *cells: str) -> Signature | None:
-    """A row of a type table; None for the rows that only declare a type."""
+    """Read a row of a type table; return None for rows that only declare a type."""
     arguments = tuple((before, after) for before, _, after in (cell.partition(": ") for cell in cells))
     if name.startswith("Setter:"):
         return Signature("field", result, result, arguments[1:])
@@ -94,24 +93,24 @@ def signature(name: str, result: str, *cells: str) -> Signature | None:
 
 
 class Piece(NamedTuple):
-    """A term, with the types that its words can have; or a sentence with a hole, with those that the hole can."""
+    """A term with its possible types, or a sentence with a hole and the possible types of the hole."""
 
     types: frozenset[str]
     text: str
 
     @property
     def rank(self) -> tuple[int, int, str]:
-        """Words that tell their type come before short ones."""
+        """The sort key: pieces with fewer possible types first, then shorter ones."""
         return len(self.types), len(self.text), self.text
 
 
 class Tables:
-    """All signatures; a term for each type, and a sentence with a hole for each type."""
+    """All signatures, the best term of each type, and the best sentence with a hole of each type."""
 
     def __init__(self, folder: Path) -> None:
         rows = [row for name in TABLES for row in csv.reader((folder / name).read_text().splitlines())]
         read = [signature(*filter(None, row)) for row in rows]
-        found = [s for s in read if s is not None and is_written(s)]
+        found = [s for s in read if s is not None and occurs(s)]
         found += [Signature("call", s.name, s.result) for s in found if s.kind == "field"]
         found += [Signature("literal", text, result) for result, text in LITERALS.items()]
         self.signatures = list(dict.fromkeys(found))
@@ -119,44 +118,44 @@ class Tables:
         for s in self.signatures:
             self._overloads.setdefault(s.shape, []).append(s)
         self.terms: dict[str, Piece] = {}
-        while self._better_terms():
+        while self._improve_terms():
             pass
         self.sentences = {"Unit": Piece(frozenset({"Unit"}), HOLE)}
-        while self._better_sentences():
+        while self._improve_sentences():
             pass
 
-    def _better_terms(self) -> int:
+    def _improve_terms(self) -> int:
         return sum([improve(self.terms, s.result, self.term(s)) for s in self.signatures])
 
-    def _better_sentences(self) -> int:
-        return sum([improve(self.sentences, *place) for s in self.signatures for place in self._places(s)])
+    def _improve_sentences(self) -> int:
+        return sum([improve(self.sentences, *place) for s in self.signatures for place in self._sentences(s)])
 
     def term(self, s: Signature) -> Piece | None:
-        """A use of a signature; None where there is nothing to fill it with."""
+        """Return a term with this signature; None if an argument type has no term."""
         fillers = self._fillers(s)
         if fillers is None:
             return None
-        types = {other.result for other in self._overloads[s.shape] if other.takes(fillers)}
+        types = {other.result for other in self._overloads[s.shape] if other.accepts(fillers)}
         return Piece(frozenset(types), s.write(*(filler.text for filler in fillers)))
 
     def _fillers(self, s: Signature) -> list[Piece] | None:
         found = [self.terms[kind] for _, kind in s.arguments if kind in self.terms]
         return found if len(found) == len(s.arguments) else None
 
-    def _places(self, s: Signature) -> Iterator[tuple[str, Piece]]:
-        """The sentences that a signature makes for the types of its arguments."""
+    def _sentences(self, s: Signature) -> Iterator[tuple[str, Piece]]:
+        """Yield a sentence with a hole for each argument type of a signature."""
         outer, fillers = self.sentences.get(s.result), self._fillers(s)
         if outer is None or fillers is None:
             return
         for i, (_, kind) in enumerate(s.arguments):
             anything = Piece(frozenset(self.terms), HOLE)
             holed = [*fillers[:i], anything, *fillers[i + 1 :]]
-            possible = [o for o in self._overloads[s.shape] if o.result in outer.types and o.takes(holed)]
+            possible = [o for o in self._overloads[s.shape] if o.result in outer.types and o.accepts(holed)]
             text = s.write(*(filler.text for filler in holed))
             yield kind, Piece(frozenset(o.arguments[i][1] for o in possible), outer.text.replace(HOLE, text))
 
     def program(self, s: Signature) -> str | None:
-        """A small program that uses a signature; None where no sentence can."""
+        """Return a small program that uses a signature; None if no sentence can."""
         outer, term = self.sentences.get(s.result), self.term(s)
         return None if outer is None or term is None else outer.text.replace(HOLE, term.text)
 
@@ -168,8 +167,8 @@ def improve(best: dict[str, Piece], kind: str, piece: Piece | None) -> bool:
     return True
 
 
-def is_written(s: Signature) -> bool:
-    return s.name not in NEVER_WRITTEN and (s.name not in SAME_TEXT or s.result == "Dynamic")
+def occurs(s: Signature) -> bool:
+    return s.name not in NOT_IN_PROGRAMS and (s.name not in SAME_ARGUMENTS or s.result == "Dynamic")
 
 
 @cache
@@ -182,7 +181,7 @@ def tables(smcalflow_data: Path) -> Tables:
     return Tables(smcalflow_data / "smcalflow" / "grammar")
 
 
-def test_only_what_no_sentence_can_hold_is_left_out(tables: Tables) -> None:
+def test_only_signatures_that_no_sentence_can_use_are_left_out(tables: Tables) -> None:
     left_out = [s for s in tables.signatures if tables.program(s) is None]
     assert {s.result for s in left_out if s.result not in tables.sentences} == {
         "Constraint[Attendee]",
@@ -204,11 +203,11 @@ def programs(tables: Tables) -> dict[str, Signature]:
     return {program: s for program, s in found.items() if program is not None}
 
 
-def test_every_signature_can_be_said_and_means_itself(programs: dict[str, Signature]) -> None:
+def test_every_signature_has_an_unambiguous_canonical_utterance(programs: dict[str, Signature]) -> None:
     translator = domain().translator
     assert translator is not None
     assert len(programs) > 650
     for program, s in programs.items():
-        said = translator.to_utterance(program)
-        assert said.best is not None, f"{s}: {program} {said.error}"
-        assert translator.to_program(said.best, k=2).texts == (program,), f"{s}: {said.best}"
+        translation = translator.to_utterance(program)
+        assert translation.best is not None, f"{s}: {program} {translation.error}"
+        assert translator.to_program(translation.best, k=2).texts == (program,), f"{s}: {translation.best}"

@@ -1,4 +1,4 @@
-"""SMCalFlow itself: the turns are the published ones, and the same files come from either form."""
+"""The real SMCalFlow data: its turns are the published ones, and both formats give the same stored files."""
 
 import gzip
 import hashlib
@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.datasets.published import read_sources
-from fewparse.datasets.smcalflow import dataset as smcalflow
-from fewparse.datasets.smcalflow.dataset import get, kept
+from fewparse.datasets.smcalflow.dataset import SMCALFLOW, TRAINING_IDS
 from fewparse.domains.examples import read_examples
-from support.dataset_laws import tree
+from fewparse.testing.datasets import contents
 from support.file_server import serving
 from support.smcalflow_files import (
     DEV_LIST,
@@ -18,27 +16,27 @@ from support.smcalflow_files import (
     REAL,
     TABLES,
     TEST_LIST,
-    dialogue_form,
-    list_of,
+    add_skipped_turns,
     needs_real_data,
     publish,
     real_rows,
-    with_skipped,
+    to_dialogue_lines,
+    to_id_list,
 )
 
 SPLITS = ("examples.jsonl", "test.jsonl", "dev_100.jsonl", "full.jsonl")
 
 
 @needs_real_data
-def test_the_real_turns_are_those_that_are_published_and_selected() -> None:
-    hashes = read_sources("smcalflow").hashes
+def test_the_real_turns_are_the_published_and_selected_ones() -> None:
+    hashes = SMCALFLOW.sources.hashes
     for name, listed in (("dev_200.jsonl", TEST_LIST), ("dev_100.jsonl", DEV_LIST)):
-        assert hashlib.sha256(list_of(real_rows(name))).hexdigest() == hashes[listed]
-    assert smcalflow.SELECTION.read_bytes() == list_of(real_rows("train_300.jsonl"))
+        assert hashlib.sha256(to_id_list(real_rows(name))).hexdigest() == hashes[listed]
+    assert TRAINING_IDS.read_bytes() == to_id_list(real_rows("train_300.jsonl"))
 
 
 def test_the_real_data_has_its_counts_and_shares_no_dialogue_with_training(smcalflow_data: Path) -> None:
-    (domain,) = kept(smcalflow_data)
+    (domain,) = SMCALFLOW.stored(smcalflow_data)
     assert (domain.train, domain.test, domain.others) == (300, 200, (("dev_100", 100), ("full", 10_372)))
     folder = smcalflow_data / "smcalflow"
     read = {name: read_examples(folder / name) for name in SPLITS}
@@ -46,24 +44,24 @@ def test_the_real_data_has_its_counts_and_shares_no_dialogue_with_training(smcal
     assert (contexts["examples.jsonl"], contexts["test.jsonl"], contexts["dev_100.jsonl"]) == (218, 155, 85)
     assert set(read["test.jsonl"]) | set(read["dev_100.jsonl"]) <= set(read["full.jsonl"])
     assert not any(e.canonical for examples in read.values() for e in examples)
-    assert set(tree(folder / "grammar")) == set(TABLES)
+    assert set(contents(folder / "grammar")) == set(TABLES)
 
 
 @needs_real_data
-def test_the_real_data_is_the_same_fetched_or_imported(
+def test_the_real_data_is_the_same_when_downloaded_or_imported(
     smcalflow_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns = with_skipped(real_rows("dev_all.jsonl.gz"))
+    turns = add_skipped_turns(real_rows("dev_all.jsonl.gz"))
     assert any(turn.skip for turn in turns)
     files = {
-        DIALOGUES: gzip.compress(dialogue_form(turns)),
-        TEST_LIST: list_of(real_rows("dev_200.jsonl")),
-        DEV_LIST: list_of(real_rows("dev_100.jsonl")),
+        DIALOGUES: gzip.compress(to_dialogue_lines(turns)),
+        TEST_LIST: to_id_list(real_rows("dev_200.jsonl")),
+        DEV_LIST: to_id_list(real_rows("dev_100.jsonl")),
         **{name: (REAL / "released-grammar" / name).read_bytes() for name in TABLES},
     }
     with serving() as server:
         server.files = publish(files, monkeypatch)
-        outcome = get(tmp_path, base_url=f"{server.address}/mirror")
-    assert outcome.notes == ()
-    fetched, imported = tree(tmp_path / "smcalflow"), tree(smcalflow_data / "smcalflow")
+        result = SMCALFLOW.download(tmp_path, base_url=f"{server.address}/mirror")
+    assert result.notes == ()
+    fetched, imported = contents(tmp_path / "smcalflow"), contents(smcalflow_data / "smcalflow")
     assert {name: content for name, content in fetched.items() if not name.startswith("original/")} == imported

@@ -1,6 +1,6 @@
-"""The bundled calendar: enough of it, consistent with itself, and answers that were worked out by hand.
+"""The calendar domain: sizes, consistency, and answers computed by hand.
 
-What the answers are compared with is taken from `world.json` in the plainest way, without the executor's code.
+Expected answers are computed from `world.json` without the code of the executor.
 """
 
 import json
@@ -18,8 +18,8 @@ from fewparse.example import Example
 from fewparse.vocabulary import BYTES
 
 CALENDAR = load_domain("calendar")
-GRAMMAR = (Path(__file__).parents[1] / "support" / "calendar.lark").read_text(encoding="utf-8")
-EVERYTHING = (*CALENDAR.examples, *CALENDAR.test_examples)
+GRAMMAR = (Path(__file__).parents[1] / "grammar" / "calendar.lark").read_text(encoding="utf-8")
+ALL_EXAMPLES = (*CALENDAR.examples, *CALENDAR.test_examples)
 WORLD = json.loads((CALENDAR.folder / "world.json").read_text(encoding="utf-8"))
 MEETINGS: list[dict[str, Any]] = sorted(WORLD["meetings"], key=lambda m: (m["date"], m["start"], m["title"]))
 DEMO = Path(__file__).parents[2] / "demo" / "utterances.txt"
@@ -29,51 +29,51 @@ def functions(text: str) -> set[str]:
     return set(re.findall(r"\(([a-z-]+)", text))
 
 
-def folded(utterance: str) -> str:
+def normalised(utterance: str) -> str:
     return " ".join(re.findall(r"\w+", utterance.lower()))
 
 
-def test_the_language_has_at_least_25_functions_and_the_examples_show_every_one() -> None:
+def test_the_language_has_at_least_25_functions_and_the_examples_use_every_one() -> None:
     in_grammar = functions(" ".join(re.findall(r'"([^"]*)"', GRAMMAR)))
     assert len(in_grammar) >= 25
     assert functions(" ".join(e.program for e in CALENDAR.examples)) == in_grammar
 
 
-def test_there_are_at_least_150_examples_and_80_held_out_ones() -> None:
+def test_there_are_at_least_150_training_and_80_test_examples() -> None:
     assert len(CALENDAR.examples) >= 150
     assert len(CALENDAR.test_examples) >= 80
 
 
-def test_no_utterance_is_both_an_example_and_held_out() -> None:
-    taught = {folded(e.utterance) for e in CALENDAR.examples}
-    held_out = {folded(e.utterance) for e in CALENDAR.test_examples}
-    assert len(taught) == len(CALENDAR.examples)
-    assert len(held_out) == len(CALENDAR.test_examples)
-    assert not taught & held_out
+def test_no_utterance_is_both_a_training_and_a_test_example() -> None:
+    train = {normalised(e.utterance) for e in CALENDAR.examples}
+    test = {normalised(e.utterance) for e in CALENDAR.test_examples}
+    assert len(train) == len(CALENDAR.examples)
+    assert len(test) == len(CALENDAR.test_examples)
+    assert not train & test
 
 
-def test_every_utterance_of_the_demonstration_is_held_out() -> None:
+def test_every_utterance_of_the_demo_is_a_test_example() -> None:
     shown = [line for line in DEMO.read_text(encoding="utf-8").splitlines() if line.strip()]
     assert shown
     assert set(shown) <= {e.utterance for e in CALENDAR.test_examples}
 
 
-def test_every_program_is_a_sentence_of_the_grammar_as_lark_reads_it() -> None:
+def test_lark_accepts_every_program() -> None:
     lark = Lark(GRAMMAR, parser="earley", lexer="dynamic_complete")
-    for example in EVERYTHING:
+    for example in ALL_EXAMPLES:
         assert lark.parse(example.program)
 
 
-def test_every_program_is_well_formed_and_copies_from_its_own_utterance() -> None:
-    # Programs without text do not depend on the utterance, and compiling for each would take long.
+def test_the_constraint_of_its_utterance_accepts_every_program() -> None:
+    # Programs without strings do not depend on the utterance, and compiling a constraint for each takes long.
     shared = CALENDAR.constraint(BYTES, "program", "anything")
-    for example in EVERYTHING:
+    for example in ALL_EXAMPLES:
         constraint = CALENDAR.constraint(BYTES, "program", example.utterance) if '"' in example.program else shared
         assert constraint.accepts(example.program.encode()), example
 
 
-@pytest.mark.parametrize("examples", [CALENDAR.examples, CALENDAR.test_examples], ids=["taught", "held out"])
-def test_every_program_executes_to_something_that_json_can_say(examples: tuple[Example, ...]) -> None:
+@pytest.mark.parametrize("examples", [CALENDAR.examples, CALENDAR.test_examples], ids=["train", "test"])
+def test_every_program_has_an_answer_that_is_json(examples: tuple[Example, ...]) -> None:
     for example in examples:
         answer = CALENDAR.execute(example.program)
         assert json.loads(json.dumps(answer)) == answer
@@ -84,7 +84,7 @@ def start(meeting: dict[str, Any]) -> datetime:
 
 
 def titles(meetings: list[dict[str, Any]]) -> list[str]:
-    """Meetings as the calendar writes them: title, weekday, date and time."""
+    """Format meetings as the executor does: title, weekday, date and time."""
     return [
         f"{m['title']} ({start(m):%a %Y-%m-%d} {start(m).strftime('%I:%M%p').lstrip('0').lower()})"
         for m in meetings
@@ -95,14 +95,14 @@ def mine(*dates: str) -> list[dict[str, Any]]:
     return [m for m in MEETINGS if "Sam" in m["attendees"] and m["date"] in dates]
 
 
-def test_the_world_is_the_one_that_these_answers_were_worked_out_for() -> None:
+def test_the_world_has_the_time_and_user_that_the_answers_assume() -> None:
     assert (WORLD["now"], WORLD["me"]) == ("2026-03-11T10:15", "Sam")
     assert datetime.fromisoformat(WORLD["now"]).strftime("%A") == "Wednesday"
 
 
 THIS_WEEK = [f"2026-03-{day:02}" for day in range(9, 16)]
 NEXT_WEEK = [f"2026-03-{day:02}" for day in range(16, 23)]
-COUNTED: dict[str, Any] = {
+COMPUTED_ANSWERS: dict[str, Any] = {
     "(count (meetings (on this-week)))": len([m for m in MEETINGS if m["date"] in THIS_WEEK]),
     "(count (meetings (with me) (on tomorrow)))": len(mine("2026-03-12")),
     "(list (meetings (with me) (on Wednesday)))": titles(mine("2026-03-18")),
@@ -127,13 +127,13 @@ COUNTED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("program", "answer"), COUNTED.items(), ids=COUNTED)
-def test_an_answer_is_what_counting_in_the_world_gives(program: str, answer: Any) -> None:
-    assert answer not in ([], 0), "an empty answer would prove little"
+@pytest.mark.parametrize(("program", "answer"), COMPUTED_ANSWERS.items(), ids=COMPUTED_ANSWERS)
+def test_an_answer_equals_the_one_computed_from_the_world(program: str, answer: Any) -> None:
+    assert answer not in ([], 0), "an empty answer is a weak test"
     assert CALENDAR.execute(program) == answer
 
 
-READ_OFF: dict[str, Any] = {
+EXPECTED_ANSWERS: dict[str, Any] = {
     "(who (manager me))": "Anna",
     "(email (manager Chloe))": "maria.castellano@lumenworks.example",
     "(capacity Garnet)": 16,
@@ -163,12 +163,12 @@ READ_OFF: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("program", "answer"), READ_OFF.items(), ids=READ_OFF)
-def test_an_answer_is_what_a_reader_of_the_world_finds(program: str, answer: Any) -> None:
+@pytest.mark.parametrize(("program", "answer"), EXPECTED_ANSWERS.items(), ids=EXPECTED_ANSWERS)
+def test_an_answer_equals_the_one_found_by_hand(program: str, answer: Any) -> None:
     assert CALENDAR.execute(program) == answer
 
 
-REFUSED = {
+ERRORS = {
     '(shorten (meeting "Retro") (hours 2))': "takes only 60 minutes",
     '(when (meeting "Moon Landing"))': "no such meeting",
     '(capacity (where (meeting "Standup")))': "is online and has no room",
@@ -184,7 +184,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("program", "reason"), REFUSED.items(), ids=[p[:40] for p in REFUSED])
-def test_a_program_without_an_answer_is_refused_with_the_reason(program: str, reason: str) -> None:
+@pytest.mark.parametrize(("program", "reason"), ERRORS.items(), ids=[p[:40] for p in ERRORS])
+def test_a_program_without_an_answer_is_an_error_with_a_reason(program: str, reason: str) -> None:
     with pytest.raises(ExecutionError, match=re.escape(reason)):
         CALENDAR.execute(program)

@@ -1,7 +1,7 @@
-"""The calendar's canonical English: one utterance for each program, and one program for each utterance.
+"""The calendar grammar is a bijection: one canonical utterance per program, and one program per utterance.
 
-That is proved, not only sampled: on either side every sentence has at most one derivation, since an LALR(1) table
-of the side's words has no conflict, and within every rule each symbol has its partner on the other side.
+This is proved, not only sampled: on each side every sentence has at most one derivation, since the LALR(1) table
+of its words has no conflict, and in every rule each symbol is linked to one on the other side.
 """
 
 import random
@@ -32,7 +32,7 @@ AS_LARK = read_grammar(LARK_SOURCE)
 TRANSLATOR = Translator(GRAMMAR)
 WITHOUT_TITLES = {"TITLE": ((Text("x"),),)}
 UNKNOWN = 1_000
-EVERYTHING = sorted({e.program for e in (*CALENDAR.examples, *CALENDAR.test_examples) if e.program})
+ALL_PROGRAMS = sorted({e.program for e in (*CALENDAR.examples, *CALENDAR.test_examples) if e.program})
 
 PAIRS = {
     "list my meetings with Maria next week": "(list (meetings (with me Maria) (on next-week)))",
@@ -101,35 +101,35 @@ PAIRS = {
 
 
 @pytest.mark.parametrize(("utterance", "program"), PAIRS.items(), ids=PAIRS)
-def test_a_program_reads_as_english(utterance: str, program: str) -> None:
+def test_a_program_has_a_readable_canonical_utterance(utterance: str, program: str) -> None:
     assert TRANSLATOR.to_utterance(program).best == utterance
     assert TRANSLATOR.to_program(utterance).best == program
 
 
-def test_the_table_above_shows_every_function() -> None:
+def test_the_pairs_use_every_function() -> None:
     functions = re.compile(r"\(([a-z-]+)")
-    assert set(functions.findall(" ".join(PAIRS.values()))) == set(functions.findall(" ".join(EVERYTHING)))
+    assert set(functions.findall(" ".join(PAIRS.values()))) == set(functions.findall(" ".join(ALL_PROGRAMS)))
 
 
 class Sampler:
-    """Random sentences of a grammar, shallow and deep ones, always the same."""
+    """Samples shallow and deep sentences of a grammar, with a fixed seed."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
         self._rng = random.Random(1)
         self._depths: dict[str, int] = {}
         while len(self._depths) < len(grammar.rules):
-            ready = {name: min(map(self._depth, ways)) for name, ways in grammar.rules.items()}
+            ready = {name: min(map(self._depth, productions)) for name, productions in grammar.rules.items()}
             self._depths |= {n: d for n, d in ready.items() if d < UNKNOWN and n not in self._depths}
 
-    def _depth(self, way: Production) -> int:
-        return 1 + max((self._depths.get(s.name, UNKNOWN) for s in way if isinstance(s, Ref)), default=0)
+    def _depth(self, production: Production) -> int:
+        return 1 + max((self._depths.get(s.name, UNKNOWN) for s in production if isinstance(s, Ref)), default=0)
 
     def sentences(self, count: int) -> list[str]:
         return ["".join(self.pieces()) for _ in range(count)]
 
     def pieces(self) -> Iterator[str]:
-        """One sentence; beyond a random depth, the quickest way to an end."""
+        """Yield the terminals of one sentence; beyond a random depth, the shallowest productions are used."""
         stack: list[tuple[Symbol, int]] = [(Ref(self._grammar.start), self._rng.choice([8, 12, 16, 24, 40]))]
         while stack:
             symbol, left = stack.pop()
@@ -138,29 +138,31 @@ class Sampler:
             elif isinstance(symbol, Chars):
                 yield chr(self._rng.randint(*self._rng.choice(symbol.ranges)))
             else:
-                ways = self._grammar.rules[symbol.name]
-                most = max(left, min(map(self._depth, ways)))
-                way = self._rng.choice([way for way in ways if self._depth(way) <= most])
-                stack += [(s, left - 1) for s in reversed(way)]
+                productions = self._grammar.rules[symbol.name]
+                max_depth = max(left, min(map(self._depth, productions)))
+                production = self._rng.choice(
+                    [production for production in productions if self._depth(production) <= max_depth]
+                )
+                stack += [(s, left - 1) for s in reversed(production)]
 
 
-def assert_there_and_back(program: str) -> None:
-    said = TRANSLATOR.to_utterance(program, k=2)
-    assert (said.derivation_count, len(said.texts)) == (1, 1), program
-    meant = TRANSLATOR.to_program(said.texts[0], k=2)
-    assert (meant.derivation_count, meant.texts) == (1, (program,))
+def assert_round_trip(program: str) -> None:
+    utterances = TRANSLATOR.to_utterance(program, k=2)
+    assert (utterances.derivation_count, len(utterances.texts)) == (1, 1), program
+    programs = TRANSLATOR.to_program(utterances.texts[0], k=2)
+    assert (programs.derivation_count, programs.texts) == (1, (program,))
 
 
-def test_every_example_has_one_canonical_utterance_which_means_it_alone() -> None:
-    for program in EVERYTHING:
-        assert_there_and_back(program)
+def test_every_example_has_one_unambiguous_canonical_utterance() -> None:
+    for program in ALL_PROGRAMS:
+        assert_round_trip(program)
 
 
-def test_every_sampled_program_has_one_canonical_utterance_which_means_it_alone() -> None:
+def test_every_sampled_program_has_one_unambiguous_canonical_utterance() -> None:
     programs = Sampler(PROGRAMS).sentences(300)
     assert max(program.count("(") for program in programs) > 20
     for program in programs:
-        assert_there_and_back(program)
+        assert_round_trip(program)
 
 
 WORDS: dict[Side, re.Pattern[str]] = {
@@ -170,7 +172,7 @@ WORDS: dict[Side, re.Pattern[str]] = {
 
 
 def lalr_over_words(side: Side) -> Lark:
-    """A parser of a side's words. Lark refuses to make it if any two rules are in conflict."""
+    """Build an LALR(1) parser over the words of a side; Lark raises if the table has a conflict."""
     grammar = GRAMMAR.side(side).with_rules(WITHOUT_TITLES)
     names = {name: f"rule{number}" for number, name in enumerate(grammar.rules)}
     tokens: dict[str, str] = {}
@@ -178,7 +180,7 @@ def lalr_over_words(side: Side) -> Lark:
     def word(text: str) -> str:
         return tokens.setdefault(text, f"WORD{len(tokens)}")
 
-    def ways(symbol: Symbol) -> list[str]:
+    def alternatives(symbol: Symbol) -> list[str]:
         if isinstance(symbol, Ref):
             return [names[symbol.name]]
         if isinstance(symbol, Text):
@@ -192,10 +194,10 @@ def lalr_over_words(side: Side) -> Lark:
         def lex(self, text: object, *_: object) -> Iterator[Token]:
             return (Token(tokens[found], found) for found in WORDS[side].findall(str(text)))
 
-    lines = [
-        f"{names[name]}: {' | '.join(' '.join(way) for p in productions for way in product(*map(ways, p)))}"
-        for name, productions in grammar.rules.items()
-    ]
+    lines = []
+    for name, productions in grammar.rules.items():
+        right_sides = (" ".join(words) for p in productions for words in product(*map(alternatives, p)))
+        lines.append(f"{names[name]}: {' | '.join(right_sides)}")
     source = "\n".join([*lines, f"%declare {' '.join(tokens.values())}"])
     return Lark(source, parser="lalr", lexer=WordLexer, start=names[grammar.start], strict=True)
 
@@ -211,17 +213,17 @@ def test_no_sentence_has_two_derivations(side: Side) -> None:
         assert parser.parse(sentence)
 
 
-def test_within_every_rule_each_symbol_has_its_partner() -> None:
+def test_in_every_rule_each_symbol_is_linked_to_its_counterpart() -> None:
     for rule in GRAMMAR.rules:
         assert rule.program is not None
         [pairing] = rule.pairings
-        said = [place for place, symbol in enumerate(pairing.utterance) if not isinstance(symbol, Text)]
-        assert sorted(link for link in pairing.links if link is not None) == said
+        variables = [i for i, symbol in enumerate(pairing.utterance) if not isinstance(symbol, Text)]
+        assert sorted(link for link in pairing.links if link is not None) == variables
         for symbol, link in zip(rule.program, pairing.links, strict=True):
             assert isinstance(symbol, Text) if link is None else symbol == pairing.utterance[link]
 
 
-def test_the_programs_are_those_of_the_grammar_as_lark_reads_it() -> None:
+def test_lark_accepts_the_same_programs() -> None:
     lark, ours = lark_language(LARK_SOURCE), Recogniser(PROGRAMS)
     for program in Sampler(PROGRAMS).sentences(60):
         assert lark(program), program
@@ -229,27 +231,27 @@ def test_the_programs_are_those_of_the_grammar_as_lark_reads_it() -> None:
         assert ours.accepts(program), program
 
 
-def test_what_is_nearly_a_program_is_one_iff_lark_says_so() -> None:
+def test_lark_accepts_the_same_mutated_programs() -> None:
     lark, ours = lark_language(LARK_SOURCE), Recogniser(PROGRAMS)
     rng = random.Random(2)
-    verdicts = []
+    accepted = []
     for _ in range(400):
-        first, second = ([*re.findall(r" ?\(?[^ ()]+|\)", program)] for program in rng.sample(EVERYTHING, 2))
-        begin, skipped, taken = rng.randrange(len(first)), rng.randint(0, 2), rng.randint(0, 2)
+        first, second = ([*re.findall(r" ?\(?[^ ()]+|\)", program)] for program in rng.sample(ALL_PROGRAMS, 2))
+        begin, deleted, inserted = rng.randrange(len(first)), rng.randint(0, 2), rng.randint(0, 2)
         source = rng.randrange(len(second))
-        mutant = "".join([*first[:begin], *second[source : source + taken], *first[begin + skipped :]])
-        verdicts.append(ours.accepts(mutant))
-        assert verdicts[-1] == lark(mutant), mutant
-    assert 20 < sum(verdicts) < 380
+        mutant = "".join([*first[:begin], *second[source : source + inserted], *first[begin + deleted :]])
+        accepted.append(ours.accepts(mutant))
+        assert accepted[-1] == lark(mutant), mutant
+    assert 20 < sum(accepted) < 380
 
 
-def derivations_by_length(grammar: Grammar, longest: int) -> list[int]:
-    """How many derivations there are of sentences of each length, titles aside.
+def derivations_by_length(grammar: Grammar, max_length: int) -> list[int]:
+    """Return the number of derivations of sentences of each length; titles are fixed.
 
-    The counts of a name are the coefficients of a polynomial, and that is one number: its value at 2 ** 256.
+    The counts of a nonterminal are the coefficients of a polynomial, stored as its value at 2 ** 256.
     """
     bits, grammar = 256, grammar.with_rules(WITHOUT_TITLES)
-    mask = (1 << bits * (longest + 1)) - 1
+    mask = (1 << bits * (max_length + 1)) - 1
 
     def count(symbol: Symbol) -> int:
         if isinstance(symbol, Ref):
@@ -259,9 +261,9 @@ def derivations_by_length(grammar: Grammar, longest: int) -> list[int]:
         return sum(high - low + 1 for low, high in symbol.ranges) << bits
 
     counts = dict.fromkeys(grammar.rules, 0)
-    growing = True
-    while growing:
-        growing = False
+    changed = True
+    while changed:
+        changed = False
         for name, productions in grammar.rules.items():
             total = 0
             for production in productions:
@@ -269,34 +271,36 @@ def derivations_by_length(grammar: Grammar, longest: int) -> list[int]:
                 for symbol in production:
                     found = found * count(symbol) & mask
                 total += found
-            growing |= counts[name] != total & mask
+            changed |= counts[name] != total & mask
             counts[name] = total & mask
-    return [counts[grammar.start] >> bits * length & (1 << bits) - 1 for length in range(longest + 1)]
+    return [counts[grammar.start] >> bits * length & (1 << bits) - 1 for length in range(max_length + 1)]
 
 
-def test_there_are_as_many_programs_of_each_length_as_in_the_grammar_for_lark() -> None:
+def test_the_lark_grammar_has_the_same_number_of_programs_of_each_length() -> None:
     counts = derivations_by_length(PROGRAMS, 80)
     assert counts[80] > 1e9
     first, digit = Chars.of([(ord("1"), ord("9"))]), Chars.of([(ord("0"), ord("9"))])
-    # As it is written for Lark, a number of two digits has two derivations.
+    # In the Lark grammar, a number with two digits has two derivations.
     unambiguous = AS_LARK.with_rules({"MINUTES": ((first,), (first, digit), (first, digit, digit))})
     assert counts == derivations_by_length(unambiguous, 80)
 
 
-def test_text_is_one_repeated_character_of_the_class_in_the_grammar_for_lark() -> None:
+def test_titles_use_the_character_class_of_the_lark_grammar() -> None:
     [[chars], [rest, last]] = PROGRAMS.rules["TITLE"]
     assert chars == last
     assert rest == Ref("TITLE")
-    assert chars in [symbol for ways in AS_LARK.rules.values() for way in ways for symbol in way]
+    assert chars in [
+        symbol for productions in AS_LARK.rules.values() for production in productions for symbol in production
+    ]
     assert GRAMMAR.side("utterance").rules["TITLE"] == PROGRAMS.rules["TITLE"]
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_the_names_to_fold_are_the_same_words_on_both_sides_and_in_the_grammar_for_lark(side: Side) -> None:
+def test_the_folded_words_are_the_same_on_both_sides_and_in_the_lark_grammar(side: Side) -> None:
     names = CALENDAR.table.retrieve.fold
     assert rules_of_words(GRAMMAR.side(side), names) == rules_of_words(AS_LARK, names)
 
 
-def test_the_examples_say_the_preferred_utterance_of_their_program() -> None:
+def test_the_examples_have_the_best_canonical_utterance_of_their_program() -> None:
     for example in (*CALENDAR.examples, *CALENDAR.test_examples):
         assert TRANSLATOR.to_utterance(example.program).best == example.canonical

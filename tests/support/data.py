@@ -1,4 +1,4 @@
-"""Where the released benchmark datasets are: `$FEWPARSE_DATA`, or `shared/data` beside the project."""
+"""The folder of the released benchmark datasets: `$FEWPARSE_DATA`, or `shared/data` beside the project."""
 
 import os
 from pathlib import Path

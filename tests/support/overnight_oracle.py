@@ -1,8 +1,8 @@
-"""A second executor of the Overnight language, as naive as can be, to compare the real one with.
+"""A naive executor of the Overnight language, as an oracle for the real one.
 
-It rewrites programs as text says, recurses, evaluates an argument wherever it lands, and scans the facts for every
-look-up. Values are tuples: ("name", ID), ("number", MAGNITUDE, UNIT), ("date", Y, M, D), ("time", H, M),
-("boolean", "true"), ("string", S). Lists are lists, strings are str, sizes are int and nothing is None.
+It substitutes arguments in the program, recurses, evaluates every occurrence of an argument, and scans all facts
+for every look-up. Values are tuples: ("name", ID), ("number", MAGNITUDE, UNIT), ("date", Y, M, D), ("time", H, M),
+("boolean", "true"), ("string", S). Lists are lists, strings are str, sizes are int and null is None.
 """
 
 import math
@@ -13,14 +13,14 @@ from typing import Any
 
 
 class Error(Exception):
-    """The program denotes an error."""
+    """The denotation of the program is an error."""
 
 
-class GiveUp(Exception):
-    """The program is too much for an oracle."""
+class FuelExhausted(Exception):
+    """The program takes too many steps for the oracle."""
 
 
-def need(condition: bool) -> None:
+def require(condition: bool) -> None:
     if not condition:
         raise Error
 
@@ -29,50 +29,50 @@ def parse(text: str) -> Any:
     tokens = text.replace("(", " ( ").replace(")", " ) ").split()
 
     def one() -> Any:
-        need(bool(tokens))
+        require(bool(tokens))
         token = tokens.pop(0)
-        need(token != ")")
+        require(token != ")")
         if token != "(":
             return token
         items = []
         while tokens and tokens[0] != ")":
             items.append(one())
-        need(bool(tokens))
+        require(bool(tokens))
         tokens.pop(0)
         return tuple(items)
 
     tree = one()
-    need(not tokens)
+    require(not tokens)
     return tree
 
 
 def value(tree: Any) -> Any:
     if isinstance(tree, str):
         return ("name", tree)
-    need(len(tree) > 1 and all(isinstance(item, str) for item in tree))
+    require(len(tree) > 1 and all(isinstance(item, str) for item in tree))
     if tree[0] == "number":
-        need(
+        require(
             len(tree) in (2, 3)
             and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", tree[1], re.A) is not None
         )
-        need(math.isfinite(float(tree[1])))
+        require(math.isfinite(float(tree[1])))
         return ("number", float(tree[1]), tree[2] if len(tree) == 3 else "fb:en.unitless")
-    need((tree[0], len(tree)) in (("date", 4), ("time", 3)))
-    need(all(re.fullmatch(r"[-+]?\d+", item, re.A) for item in tree[1:]))
-    need(all(-(2**31) <= int(item) < 2**31 for item in tree[1:]))
+    require((tree[0], len(tree)) in (("date", 4), ("time", 3)))
+    require(all(re.fullmatch(r"[-+]?\d+", item, re.A) for item in tree[1:]))
+    require(all(-(2**31) <= int(item) < 2**31 for item in tree[1:]))
     return (tree[0], *map(int, tree[1:]))
 
 
 def type_of(x: Any) -> str:
-    need(x[0] != "string")
+    require(x[0] != "string")
     if x[0] == "number":
         return str(x[2]) + "_number"
     if x[0] != "name":
         return "en." + str(x[0])
     pieces = x[1].split(".")
-    kept = pieces[:-2] if pieces[-1][:1] == "_" else pieces[:-1]
-    need(".".join(kept) != "")
-    return ".".join(kept)
+    type_pieces = pieces[:-2] if pieces[-1][:1] == "_" else pieces[:-1]
+    require(".".join(type_pieces) != "")
+    return ".".join(type_pieces)
 
 
 def numeric(kind: str) -> bool:
@@ -80,7 +80,7 @@ def numeric(kind: str) -> bool:
 
 
 def degree(x: Any) -> float:
-    need(x[0] in ("number", "date", "time"))
+    require(x[0] in ("number", "date", "time"))
     if x[0] == "date":
         year, month, day = (0 if part == -1 else part for part in x[1:])
         return float(year * 10000 + month * 100 + day)
@@ -140,63 +140,63 @@ class Oracle:
                     self.facts.append((("name", entity), name, tree if tree[0] == "boolean" else value(tree)))
 
     def denote(self, program: str, fuel: int = 500) -> str:
-        """The text of the denotation, or `error`."""
+        """Return the text of the denotation, or `error`."""
         self.fuel = fuel
         try:
-            result, listed = self.evaluate(parse(program))
-            need(listed)
+            result, is_list_value = self.evaluate(parse(program))
+            require(is_list_value)
         except Error:
             return "error"
         return "(" + " ".join(["list", *map(text, result)]) + ")"
 
     def evaluate(self, tree: Any) -> tuple[Any, bool]:
-        """A result, and whether `listValue` made it."""
+        """Return a result, and whether it is a result of `listValue`."""
         self.fuel -= 1
         if self.fuel < 0:
-            raise GiveUp
-        need(tree != ())
+            raise FuelExhausted
+        require(tree != ())
         if isinstance(tree, tuple) and isinstance(tree[0], tuple):
             head = tree[0]
-            need(len(tree) == 2 and len(head) == 3 and head[0] == "lambda" and isinstance(head[1], str))
+            require(len(tree) == 2 and len(head) == 3 and head[0] == "lambda" and isinstance(head[1], str))
             written = substitute(head[2], head[1], tree[1])
             self.fuel -= size(written) // 20
             return self.evaluate(written)
         if isinstance(tree, tuple) and tree[0] == "call":
-            need(len(tree) > 1 and isinstance(tree[1], str))
+            require(len(tree) > 1 and isinstance(tree[1], str))
             arguments = [self.evaluate(item)[0] for item in tree[2:]]
             return self.call(tree[1], arguments), tree[1] == "listValue"
         if isinstance(tree, tuple) and tree[0] == "string":
-            need(len(tree) == 2 and isinstance(tree[1], str))
+            require(len(tree) == 2 and isinstance(tree[1], str))
             return tree[1], False
         return value(tree), False
 
     def values(self, x: Any, p: str) -> list[Any]:
-        need(any(x in (e, v) for e, _, v in self.facts))
-        need(any(p in (q, "!" + q) for _, q, _ in self.facts))
-        need(p in self.signatures and type_of(x) == self.signatures[p][0])
+        require(any(x in (e, v) for e, _, v in self.facts))
+        require(any(p in (q, "!" + q) for _, q, _ in self.facts))
+        require(p in self.signatures and type_of(x) == self.signatures[p][0])
         forwards = [v for e, q, v in self.facts if (e, q) == (x, p)]
         return forwards + [e for e, q, v in self.facts if (v, "!" + q) == (x, p)]
 
-    def check_second(self, p: str, wanted: list[Any]) -> None:
-        for x in wanted:
-            need(p in self.signatures and type_of(x) == self.signatures[p][1])
+    def check_second(self, p: str, references: list[Any]) -> None:
+        for x in references:
+            require(p in self.signatures and type_of(x) == self.signatures[p][1])
 
-    def count(self, x: Any, p: str, among: list[Any] | None) -> int:
-        return len([v for v in self.values(x, p) if among is None or v in among])
+    def count(self, x: Any, p: str, restrictors: list[Any] | None) -> int:
+        return len([v for v in self.values(x, p) if restrictors is None or v in restrictors])
 
-    def test(self, held: list[Any], sign: str, wanted: list[Any]) -> bool:
+    def test(self, values: list[Any], sign: str, references: list[Any]) -> bool:
         if sign in ("=", "!="):
-            return any(v == r for v in held for r in wanted) == (sign == "=")
+            return any(v == r for v in values for r in references) == (sign == "=")
         if sign not in ("<", "<=", ">", ">="):
             return False
-        ours, theirs = [degree(v) for v in held], [degree(r) for r in wanted]
-        return any(related(a, sign, b) for a in ours for b in theirs)
+        ours, theirs = [degree(v) for v in values], [degree(r) for r in references]
+        return any(compare(a, sign, b) for a in ours for b in theirs)
 
-    def call(self, name: str, given: list[Any]) -> Any:
-        shape = "".join(letter(argument) for argument in given)
-        need(any(re.fullmatch(pattern, shape) for pattern in SHAPES.get(name, [])))
+    def call(self, name: str, arguments: list[Any]) -> Any:
+        shape = "".join(letter(argument) for argument in arguments)
+        require(any(re.fullmatch(pattern, shape) for pattern in SHAPES.get(name, [])))
         method = getattr(self, "do_" + name.strip("."))
-        return method(*given)
+        return method(*arguments)
 
     def do_singleton(self, v: Any) -> Any:
         return [v]
@@ -205,78 +205,78 @@ class Oracle:
         return p[1:] if p[0:1] == "!" else "!" + p
 
     def do_domain(self, p: str) -> Any:
-        need(p in self.signatures)
+        require(p in self.signatures)
         return self.do_getProperty([("name", self.signatures[p][0])], "!type")
 
-    def do_getProperty(self, things: Any, p: str) -> Any:  # noqa: N802
+    def do_getProperty(self, entities: Any, p: str) -> Any:  # noqa: N802
         found: list[Any] = []
-        for x in listed(things):
+        for x in as_list(entities):
             found += [v for v in dict.fromkeys(self.values(x, p)) if v not in found]
-        need(found != [])
+        require(found != [])
         return found
 
-    def do_filter(self, things: Any, p: str, sign: str = "=", wanted: Any = ("boolean", "true")) -> Any:
-        self.check_second(p, listed(wanted))
-        return [x for x in things if x[0] == "name" and self.test(self.values(x, p), sign, listed(wanted))]
+    def do_filter(self, entities: Any, p: str, sign: str = "=", references: Any = ("boolean", "true")) -> Any:
+        self.check_second(p, as_list(references))
+        return [x for x in entities if x[0] == "name" and self.test(self.values(x, p), sign, as_list(references))]
 
     def do_ensureNumericProperty(self, p: str) -> Any:  # noqa: N802
-        need(p in self.signatures and numeric(self.signatures[p][1]))
+        require(p in self.signatures and numeric(self.signatures[p][1]))
         return p
 
-    def do_ensureNumericEntity(self, things: Any) -> Any:  # noqa: N802
-        need(listed(things) != [] and numeric(type_of(listed(things)[0])))
-        return listed(things)
+    def do_ensureNumericEntity(self, entities: Any) -> Any:  # noqa: N802
+        require(as_list(entities) != [] and numeric(type_of(as_list(entities)[0])))
+        return as_list(entities)
 
-    def do_superlative(self, things: Any, mode: str, p: str) -> Any:
+    def do_superlative(self, entities: Any, mode: str, p: str) -> Any:
         choose = max if mode == "max" else min
-        degrees = [[degree(v) for v in self.values(x, p)] for x in things]
-        return self.best(things, mode, [choose(many) if many else math.nan for many in degrees])
+        degrees = [[degree(v) for v in self.values(x, p)] for x in entities]
+        return self.best(entities, mode, [choose(many) if many else math.nan for many in degrees])
 
-    def do_countSuperlative(self, things: Any, mode: str, p: str, among: Any = None) -> Any:  # noqa: N802
-        self.check_second(p, among or [])
-        need(p in self.signatures and not numeric(self.signatures[p][1]))
-        return self.best(things, mode, [self.count(x, p, among) for x in things])
+    def do_countSuperlative(self, entities: Any, mode: str, p: str, restrictors: Any = None) -> Any:  # noqa: N802
+        self.check_second(p, restrictors or [])
+        require(p in self.signatures and not numeric(self.signatures[p][1]))
+        return self.best(entities, mode, [self.count(x, p, restrictors) for x in entities])
 
-    def best(self, things: list[Any], mode: str, scores: list[float]) -> Any:
-        if not things:
+    def best(self, entities: list[Any], mode: str, scores: list[float]) -> Any:
+        if not entities:
             return None
         if math.isnan(scores[0]):
-            return [things[0]]
+            return [entities[0]]
         real = [score for score in scores if not math.isnan(score)]
         record = max(real) if mode == "max" else min(real)
-        return [x for x, score in zip(things, scores, strict=True) if score == record]
+        return [x for x, score in zip(entities, scores, strict=True) if score == record]
 
-    def do_countComparative(self, things: Any, p: str, sign: str, n: Any, among: Any = None) -> Any:  # noqa: N802
-        self.check_second(p, among or [])
-        need(p in self.signatures and not numeric(self.signatures[p][1]))
-        need(n[0] == "number")
-        need(not things or sign in ("=", "<", ">", "<=", ">="))
-        return [x for x in things if related(self.count(x, p, among), sign, n[1])]
+    def do_countComparative(self, entities: Any, p: str, sign: str, n: Any, restrictors: Any = None) -> Any:  # noqa: N802
+        self.check_second(p, restrictors or [])
+        require(p in self.signatures and not numeric(self.signatures[p][1]))
+        require(n[0] == "number")
+        require(not entities or sign in ("=", "<", ">", "<=", ">="))
+        return [x for x in entities if compare(self.count(x, p, restrictors), sign, n[1])]
 
     def do_concat(self, first: Any, second: Any) -> Any:
-        need(first != second)
-        for x in listed(first):
-            for y in listed(second):
-                need(type_of(x) == type_of(y))
-        return listed(first) + listed(second)
+        require(first != second)
+        for x in as_list(first):
+            for y in as_list(second):
+                require(type_of(x) == type_of(y))
+        return as_list(first) + as_list(second)
 
     def do_aggregate(self, mode: str, numbers: Any) -> Any:
-        need(mode in ("sum", "avg") and numbers != [] and all(x[0] == "number" for x in numbers))
+        require(mode in ("sum", "avg") and numbers != [] and all(x[0] == "number" for x in numbers))
         total = 0.0
         for x in numbers:
             total += x[1]
-        need(math.isfinite(total))
+        require(math.isfinite(total))
         return [("number", total / (len(numbers) if mode == "avg" else 1), numbers[0][2])]
 
-    def do_size(self, things: Any) -> Any:
-        return len(things)
+    def do_size(self, entities: Any) -> Any:
+        return len(entities)
 
     def do_listValue(self, result: Any) -> Any:  # noqa: N802
         if isinstance(result, str):
             return [("string", result)]
         if isinstance(result, int):
             return [("number", float(result), "count")]
-        return sorted(listed(result), key=text)
+        return sorted(as_list(result), key=text)
 
 
 SHAPES = {
@@ -301,9 +301,9 @@ def letter(argument: Any) -> str:
     return {list: "L", tuple: "V", str: "S", int: "I", type(None): "N"}[type(argument)]
 
 
-def listed(argument: Any) -> list[Any]:
+def as_list(argument: Any) -> list[Any]:
     return argument if isinstance(argument, list) else [argument]
 
 
-def related(a: float, sign: str, b: float) -> bool:
+def compare(a: float, sign: str, b: float) -> bool:
     return {"=": a == b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[sign]

@@ -1,4 +1,4 @@
-"""A small Overnight world with every kind of value, and programs at random over it."""
+"""A small Overnight world with every kind of value, and random programs over it."""
 
 from random import Random
 from typing import Any
@@ -50,7 +50,7 @@ SMALL: dict[str, Any] = {
 SMALL_WORLD = World.from_data(SMALL)
 
 PEOPLE = "(call getProperty (call singleton en.person) (string !type))"
-NAMES = ("x", "y", "s")
+VARIABLES = ("x", "y", "s")
 FORWARDS = ("type", "age", "born", "wakes", "friend", "city", "vip", "unused")
 PROPERTIES = (*FORWARDS, *(f"!{name}" for name in FORWARDS), "nonsense", "!")
 SIGNS = ("=", "!=", "<", "<=", ">", ">=", "~")
@@ -79,22 +79,22 @@ VALUES = (
 
 
 def random_program(random: Random) -> str:
-    """A program that mostly makes sense."""
+    """Return a random program, mostly without errors."""
     return f"(call listValue {random_term(random, random.choice(['list'] * 8 + ['size', 'value', 'name']), 4)})"
 
 
-def random_term(random: Random, kind: str, room: int) -> str:
-    """A term of a kind, now and then of another one."""
+def random_term(random: Random, kind: str, depth: int) -> str:
+    """Return a random term of a kind, occasionally of another one."""
     chance = random.random()
     if chance < 0.02:
         kind = random.choice(["list", "value", "name", "sign", "mode", "size"])
-    if chance < 0.04 or (chance < 0.2 and room < 4):
-        return f"(var {random.choice(NAMES)})"
-    if chance > 0.88 and room:
-        return random_application(random, kind, room - 1)
+    if chance < 0.04 or (chance < 0.2 and depth < 4):
+        return f"(var {random.choice(VARIABLES)})"
+    if chance > 0.88 and depth:
+        return random_application(random, kind, depth - 1)
 
-    def term(wanted: str) -> str:
-        return random_term(random, wanted, room - 1)
+    def term(kind_of_term: str) -> str:
+        return random_term(random, kind_of_term, depth - 1)
 
     match kind:
         case "value":
@@ -109,7 +109,7 @@ def random_term(random: Random, kind: str, room: int) -> str:
             return random.choice([plain, plain, wrapped])
         case "size":
             return f"(call .size {term('list')})"
-    if room <= 0:
+    if depth <= 0:
         return random.choice([PEOPLE, PEOPLE, f"(call singleton {random.choice(VALUES)})"])
     either = random.choice(["list", "value"])
     shapes = {
@@ -129,30 +129,30 @@ def random_term(random: Random, kind: str, room: int) -> str:
     return f"(call {name} {' '.join(term(argument) for argument in shapes[name])})"
 
 
-def random_application(random: Random, kind: str, room: int) -> str:
-    """A lambda, written or passed as an argument, and what it is applied to."""
-    name, other = random.choice(NAMES), random.choice(NAMES)
-    argument = random_term(random, random.choice([kind, "list"]), room)
-    function = f"(lambda {name} {random_term(random, kind, room)})"
+def random_application(random: Random, kind: str, depth: int) -> str:
+    """Return the application of a lambda, which is written in place or passed as an argument."""
+    name, other = random.choice(VARIABLES), random.choice(VARIABLES)
+    argument = random_term(random, random.choice([kind, "list"]), depth)
+    function = f"(lambda {name} {random_term(random, kind, depth)})"
     if random.random() < 0.3:
         return f"((lambda {other} ((var {other}) {argument})) {function})"
     return f"({function} {argument})"
 
 
-def random_lambdas(random: Random, room: int, around: tuple[str, ...] = ()) -> str:
-    """A term in which nearly everything is about what variables stand for; `around` are those that are bound."""
+def random_lambdas(random: Random, depth: int, bound: tuple[str, ...] = ()) -> str:
+    """Return a random term that consists mostly of lambdas and variables; `bound` are the variables in scope."""
     mark = f"(call singleton (number {random.randrange(10_000)}))"
-    name = random.choice(NAMES)
-    used = random.choice(around) if around and random.random() < 0.9 else name
+    name = random.choice(VARIABLES)
+    used = random.choice(bound) if bound and random.random() < 0.9 else name
     chance = random.random()
-    if room <= 0:
-        return f"(var {used})" if around and chance < 0.8 else mark
+    if depth <= 0:
+        return f"(var {used})" if bound and chance < 0.8 else mark
     if chance < 0.25:
-        parts = random_lambdas(random, room - 1, around), random_lambdas(random, room - 1, around)
+        parts = random_lambdas(random, depth - 1, bound), random_lambdas(random, depth - 1, bound)
         return f"(call concat (call concat {parts[0]} {mark}) {parts[1]})"
-    argument = random_lambdas(random, room - 2, NAMES if random.random() < 0.3 else around)
+    argument = random_lambdas(random, depth - 2, VARIABLES if random.random() < 0.3 else bound)
     if chance < 0.3:
         return f"((var {used}) {argument})"
     if chance < 0.4:
-        argument = f"(lambda {random.choice(NAMES)} {argument})"
-    return f"((lambda {name} {random_lambdas(random, room - 1, (*around, name))}) {argument})"
+        argument = f"(lambda {random.choice(VARIABLES)} {argument})"
+    return f"((lambda {name} {random_lambdas(random, depth - 1, (*bound, name))}) {argument})"

@@ -1,4 +1,4 @@
-"""Files in the two forms in which SMCalFlow comes: published dialogues with lists of turns, and single turns."""
+"""Write SMCalFlow files in both formats: published dialogues with lists of turn ids, and single turns."""
 
 import gzip
 import hashlib
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fewparse.datasets.published import Published, Sources, mirror_variable
-from fewparse.datasets.smcalflow import dataset as smcalflow
+from fewparse.datasets.dataset import PublishedFile, Sources, mirror_variable
+from fewparse.datasets.smcalflow.dataset import SMCALFLOW as DATASET
 from support.data import SMCALFLOW
 
 REAL = SMCALFLOW
@@ -24,8 +24,8 @@ needs_real_data = pytest.mark.skipif(not REAL.is_dir(), reason="the SMCalFlow da
 
 
 @dataclass(frozen=True)
-class Said:
-    """One turn; `answer` is what the agent says to it."""
+class TurnRow:
+    """One turn; `answer` is the agent's reply."""
 
     dialogue: str
     index: int
@@ -40,8 +40,8 @@ class Said:
         return f"{self.dialogue},{self.index}"
 
 
-def turn_form(turns: Iterable[Said]) -> bytes:
-    """Single turns, one a line."""
+def to_turn_lines(turns: Iterable[TurnRow]) -> bytes:
+    """Write single turns, one per line."""
     rows = (
         {"dialogue_id": t.dialogue, "turn_index": t.index, "context": t.context, "utterance": t.utterance}
         | {"program": t.program, "canonical": None}
@@ -51,16 +51,16 @@ def turn_form(turns: Iterable[Said]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def dialogue_form(turns: Iterable[Said]) -> bytes:
-    """The same as published dialogues, one a line."""
+def to_dialogue_lines(turns: Iterable[TurnRow]) -> bytes:
+    """Write published dialogues, one per line."""
     dialogues = (
-        {"dialogue_id": name, "turns": [published_turn(turn) for turn in members]}
+        {"dialogue_id": name, "turns": [to_published_turn(turn) for turn in members]}
         for name, members in groupby(turns, lambda turn: turn.dialogue)
     )
     return "".join(json.dumps(dialogue) + "\n" for dialogue in dialogues).encode()
 
 
-def published_turn(turn: Said) -> dict[str, Any]:
+def to_published_turn(turn: TurnRow) -> dict[str, Any]:
     return {
         "turn_index": turn.index,
         "user_utterance": {"original_text": turn.utterance, "tokens": turn.utterance.split()},
@@ -71,39 +71,39 @@ def published_turn(turn: Said) -> dict[str, Any]:
     }
 
 
-def list_of(turns: Iterable[Said]) -> bytes:
+def to_id_list(turns: Iterable[TurnRow]) -> bytes:
     return "".join(f"{turn.id}\n" for turn in turns).encode()
 
 
-def real_rows(name: str) -> list[Said]:
-    """The turns of a real file. What the agent answers is known from the turn that follows, if one does."""
+def real_rows(name: str) -> list[TurnRow]:
+    """Read the turns of a real file; the agent's replies are not in it."""
     content = (REAL / name).read_bytes()
     text = (gzip.decompress(content) if name.endswith(".gz") else content).decode()
     keys = ("dialogue_id", "turn_index", "utterance", "program", "context")
-    return [Said(*(json.loads(line)[key] for key in keys)) for line in text.split("\n") if line]
+    return [TurnRow(*(json.loads(line)[key] for key in keys)) for line in text.split("\n") if line]
 
 
-def with_skipped(turns: Sequence[Said]) -> list[Said]:
-    """The dialogues of these turns, with a turn to be skipped wherever one is missing before another."""
-    whole: list[Said] = []
+def add_skipped_turns(turns: Sequence[TurnRow]) -> list[TurnRow]:
+    """Return the turns with replies from the context of the next turn, and a skipped turn in every gap."""
+    complete: list[TurnRow] = []
     for turn in turns:
-        before = whole[-1] if whole and whole[-1].dialogue == turn.dialogue else None
+        before = complete[-1] if complete and complete[-1].dialogue == turn.dialogue else None
         if before and before.index == turn.index - 1:
-            whole[-1] = Said(**{**vars(before), "answer": turn.context})
+            complete[-1] = TurnRow(**{**vars(before), "answer": turn.context})
         elif turn.index > 0:
-            whole.append(Said(turn.dialogue, turn.index - 1, "okay", "(", answer=turn.context, skip=True))
-        whole.append(turn)
-    return whole
+            complete.append(TurnRow(turn.dialogue, turn.index - 1, "okay", "(", answer=turn.context, skip=True))
+        complete.append(turn)
+    return complete
 
 
 def publish(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """Have the table of sources describe these files; they are given by their addresses on a mirror."""
+    """Replace the published files by these; returns them by their URL paths on a mirror."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv(mirror_variable("smcalflow"), raising=False)
     paths = {name: PurePosixPath("some") / "folder" / name for name in files}
     table = tuple(
-        Published(paths[name], len(content), hashlib.sha256(content).hexdigest())
+        PublishedFile(paths[name], len(content), hashlib.sha256(content).hexdigest())
         for name, content in files.items()
     )
-    monkeypatch.setattr(smcalflow, "read_sources", lambda _: Sources("http://127.0.0.1:9", table))
+    monkeypatch.setattr(DATASET, "sources", Sources("http://127.0.0.1:9", table))
     return {f"/mirror/{paths[name]}": content for name, content in files.items()}

@@ -1,4 +1,4 @@
-"""`fewparse data`: benchmark datasets in the user's data folder."""
+"""`fewparse data`: download, import and list benchmark datasets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,13 +7,13 @@ import typer
 
 from fewparse.cli import options
 from fewparse.cli.console import download_progress, err
-from fewparse.datasets.folder import Kept, Outcome, data_folder
-from fewparse.datasets.published import mirror_variable
-from fewparse.datasets.registry import DATASETS, dataset
+from fewparse.datasets.dataset import mirror_variable
+from fewparse.datasets.registry import DATASETS
+from fewparse.datasets.storage import ImportResult, StoredDomain, data_folder
 
-app = typer.Typer(help="Benchmark datasets: fetch them, import them, see what is there.", no_args_is_help=True)
+app = typer.Typer(help="Download, import and list benchmark datasets.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help=f"The dataset: {' | '.join(DATASETS)}.")]
+Name = Annotated[str, typer.Argument(help=f"The dataset: {DATASETS.choices}.")]
 
 
 @app.command()
@@ -25,57 +25,59 @@ def get(
         typer.Option(
             "--from",
             metavar="URL",
-            help="A mirror: an address below which the files have the same paths as in their repository. "
+            help="The base URL of a mirror, with the same paths below it as in the published repository. "
             f"(Default: {', '.join(f'${mirror_variable(name)}' for name in DATASETS)}.)",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Fetch the files again, even if they are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Download files again that are already there.")] = False,
 ) -> None:
-    """Fetch a dataset and check it. What an interrupted download has left is carried on."""
-    known = dataset(name)
+    """Download a dataset, verify it and import it. An interrupted download is resumed."""
+    dataset = DATASETS[name]
     with download_progress("the data") as report:
-        outcome = known.get(data_folder(data), lambda done, total: report("download", done, total), mirror, force)
-    tell(outcome)
+        result = dataset.download(
+            data_folder(data), lambda done, total: report("download", done, total), mirror, force
+        )
+    show(result)
 
 
 @app.command("import")
 def import_(
     name: Name,
     source: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that holds the files, or has them below.")
+        Path, typer.Argument(metavar="DIR", help="A folder with the files, which may be in subfolders.")
     ],
     data: options.Data = None,
 ) -> None:
-    """Take a dataset from files that are already on this machine."""
-    tell(dataset(name).import_from(source, data_folder(data)))
+    """Import a dataset from files on this machine."""
+    show(DATASETS[name].import_from(source, data_folder(data)))
 
 
 @app.command("list")
 def list_(data: options.Data = None) -> None:
-    """Tell which datasets are there, and how to get the others."""
-    for name, known in DATASETS.items():
-        kept = known.kept(data_folder(data))
-        for domain in kept:
-            typer.echo(line(domain) if domain.domain == name else f"{name} {line(domain)}")
-        if not kept:
-            typer.echo(f"{name} is not there. Get it: fewparse data get {name}")
+    """List the stored datasets, and how to download the others."""
+    for name in DATASETS:
+        stored = DATASETS[name].stored(data_folder(data))
+        for domain in stored:
+            typer.echo(summary(domain))
+        if not stored:
+            typer.echo(f"{name} is not stored. Download it: fewparse data get {name}")
 
 
 @app.command()
 def path() -> None:
-    """Print where datasets are kept, or will be."""
+    """Print the folder in which datasets are stored."""
     typer.echo(data_folder())
 
 
-def tell(outcome: Outcome) -> None:
-    """One line a domain, and the notes on standard error."""
-    for note in outcome.notes:
+def show(result: ImportResult) -> None:
+    """Print one line per stored domain, and the notes to standard error."""
+    for note in result.notes:
         err.print(f"note: {note}", markup=False)
-    for domain in outcome.kept:
-        typer.echo(line(domain))
+    for domain in result.stored:
+        typer.echo(summary(domain))
 
 
-def line(kept: Kept) -> str:
-    """A domain with its numbers of examples and its place."""
-    counts = (("train", kept.train), ("test", kept.test), *kept.others)
-    return f"{kept.domain}: {', '.join(f'{count} {split}' for split, count in counts)}, in {kept.path}"
+def summary(stored: StoredDomain) -> str:
+    """Return the name of a domain with its numbers of examples and its folder."""
+    counts = (("train", stored.train), ("test", stored.test), *stored.others)
+    return f"{stored.domain}: {', '.join(f'{count} {split}' for split, count in counts)}, in {stored.path}"

@@ -1,1 +1,1 @@
-"""Benchmark datasets: fetched or imported once, kept in the user's data folder in one normal form."""
+"""Benchmark datasets: downloaded or imported once, and stored in the data folder in one normal form."""

@@ -21,7 +21,7 @@ from http.client import HTTPException, HTTPResponse, InvalidURL
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
-from fewparse.datasets.folder import cannot_keep
+from fewparse.datasets.storage import not_writable
 from fewparse.errors import CorruptData, DataUnavailable, UsageError
 
 TRIES = 4
@@ -78,7 +78,7 @@ def fetch_all(files: Sequence[RemoteFile], progress: Progress | None = None, for
                 fetch(file, report, force)
                 report(file.size)
         except OSError as error:
-            raise cannot_keep(file.path.parent, error) from None
+            raise not_writable(file.path.parent, error) from None
         before += file.size
 
 

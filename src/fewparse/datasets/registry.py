@@ -1,43 +1,27 @@
-"""The datasets that fewparse knows, by name."""
+"""The table of datasets. To add one, write its package and add one line here."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from fewparse.datasets.download import Progress
-from fewparse.datasets.folder import Kept, Outcome
-from fewparse.datasets.overnight import dataset as overnight
-from fewparse.datasets.smcalflow import dataset as smcalflow
-from fewparse.errors import UnknownName
+from fewparse.registry import Registry
 
+if TYPE_CHECKING:
+    from fewparse.datasets.dataset import Dataset
 
-class Get(Protocol):
-    """Fetches a dataset into the data folder."""
-
-    def __call__(
-        self, folder: Path, progress: Progress | None = None, base_url: str | None = None, force: bool = False
-    ) -> Outcome:
-        """The address is that of a mirror; forced, everything is fetched again."""
+DATASETS: "Registry[Dataset]" = Registry(
+    "dataset",
+    {
+        "overnight": "fewparse.datasets.overnight.dataset:OVERNIGHT",
+        "smcalflow": "fewparse.datasets.smcalflow.dataset:SMCALFLOW",
+    },
+)
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """What can be done with a dataset: fetch it, import it from a folder, see what is kept."""
-
-    get: Get
-    import_from: Callable[[Path, Path], Outcome]
-    kept: Callable[[Path], tuple[Kept, ...]]
+def benchmark_domains() -> list[str]:
+    """Return the names of the domains of all datasets."""
+    return [domain for name in DATASETS for domain in DATASETS[name].domains]
 
 
-DATASETS = {
-    overnight.NAME: Dataset(overnight.get, overnight.import_from, overnight.kept),
-    smcalflow.NAME: Dataset(smcalflow.get, smcalflow.import_from, smcalflow.kept),
-}
-
-
-def dataset(name: str) -> Dataset:
-    """The dataset of a name."""
-    if name not in DATASETS:
-        raise UnknownName("dataset", name, DATASETS)
-    return DATASETS[name]
+def dataset_of(domain: str) -> "Dataset | None":
+    """Return the dataset that a domain belongs to, or None if no dataset has a domain of that name."""
+    name = domain.partition("/")[0]
+    return DATASETS[name] if name in DATASETS and domain in DATASETS[name].domains else None

@@ -6,8 +6,8 @@ from importlib import resources
 from pathlib import Path
 from types import ModuleType
 
-from fewparse.datasets.folder import data_folder
-from fewparse.datasets.overnight.world import WORLDS
+from fewparse.datasets.registry import benchmark_domains, dataset_of
+from fewparse.datasets.storage import data_folder
 from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
@@ -23,14 +23,9 @@ def bundled_domains() -> dict[str, Path]:
     return {folder.name: folder for folder in sorted(package().iterdir()) if (folder / EXAMPLES).exists()}
 
 
-def benchmarks() -> list[str]:
-    """The domains whose settings come with fewparse and whose examples have to be fetched or imported."""
-    return ["smcalflow", *(f"overnight/{world}" for world in WORLDS)]
-
-
 def known_domains() -> list[str]:
     """Return all names that `load_domain` accepts."""
-    return [*bundled_domains(), *benchmarks(), *installed_domains()]
+    return [*bundled_domains(), *benchmark_domains(), *installed_domains()]
 
 
 def installed_domains() -> dict[str, Path]:
@@ -38,7 +33,7 @@ def installed_domains() -> dict[str, Path]:
 
     An entry point names a package whose folder is a domain folder.
     """
-    taken = dict.fromkeys([*bundled_domains(), *benchmarks()], "")
+    taken = dict.fromkeys([*bundled_domains(), *benchmark_domains()], "")
     added = Registry[ModuleType]("domain", taken, group="fewparse.domains").added
     return {name: Path(str(resources.files(module))) for name, module in added.items()}
 
@@ -51,14 +46,9 @@ def package() -> Path:
 def find_domain(place: str | Path, data: Path | None = None) -> Domain:
     """Return a domain without its examples: enough to execute programs and to inspect the grammar."""
     name = str(place)
-    if name in benchmarks():
-        benchmark, _, member = name.partition("/")
-        folder = package().parent / "datasets" / benchmark
-        table = read_domain_table(folder / SETTINGS)
-        if member:
-            executor = f"fewparse.datasets.{benchmark}.execute:{member}"
-            table = table.model_copy(update={"name": name, "executor": executor})
-        return Domain(folder, table, (), data_folder(data) / name)
+    if dataset := dataset_of(name):
+        table = read_domain_table(dataset.folder / SETTINGS).model_copy(update=dataset.settings(name))
+        return Domain(dataset.folder, table, (), data_folder(data) / name)
     folder = bundled_domains().get(name) or installed_domains().get(name) or Path(os.path.expanduser(place))
     if not folder.is_dir():
         raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")

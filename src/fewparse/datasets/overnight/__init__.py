@@ -1,1 +1,1 @@
-"""The language and the worlds of the eight Overnight domains."""
+"""Overnight: the dataset, and an executor of its programs over the worlds of its eight domains."""

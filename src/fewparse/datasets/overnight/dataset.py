@@ -1,7 +1,8 @@
 """Overnight (Wang, Berant and Liang, 2015): eight domains, 13,682 examples, the official split.
 
-Fetched from the repository that keeps the published files, or imported from a folder that holds them, as they
-are or as JSON lines. A domain is kept with `language.jsonl`: every canonical utterance with its program, once.
+Downloaded from a repository that has the published SEMPRE files, or imported from a folder with these files or
+with JSON lines. Each domain is stored with `language.jsonl`, its distinct pairs of canonical utterance and
+program.
 """
 
 import re
@@ -9,128 +10,118 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
-from fewparse.datasets.download import Progress
-from fewparse.datasets.folder import TEST, TRAIN, Kept, Outcome, as_lines, keep, kept_domain
-from fewparse.datasets.overnight.files import read_sempre
-from fewparse.datasets.published import (
+from fewparse.datasets.dataset import (
+    CHECK_FILE,
     ONLY_ONCE,
-    WHOLE,
-    Sources,
-    fetch_published,
-    is_published,
-    read_as_text,
+    ConvertedFiles,
+    Dataset,
+    decode,
+    not_published,
     read_bytes,
-    read_sources,
-    unpublished,
 )
-from fewparse.errors import DataError, DataUnavailable, UsageError
+from fewparse.datasets.overnight.files import read_sempre
+from fewparse.datasets.overnight.world import WORLDS
+from fewparse.datasets.storage import TEST, TRAIN, to_jsonl
+from fewparse.errors import DataError, DataUnavailable
 from fewparse.example import Example, is_unicode
 from fewparse.files import parse_json_line
 
-NAME = "overnight"
 LANGUAGE = "language.jsonl"
 FILE_NAME = re.compile(
-    r"(?P<domain>[a-z]+)\.(?:paraphrases\.(?P<part>train|test)\.examples|(?P<lines>train|test)\.jsonl(?:\.gz)?)"
+    r"(?P<domain>[a-z]+)\.(?:paraphrases\.(?P<sempre>train|test)\.examples|(?P<lines>train|test)\.jsonl(?:\.gz)?)"
 )
 KEYS = ("utterance", "canonical", "program")
-Part = Literal["train", "test"]
-PARTS: tuple[Part, ...] = get_args(Part)
+Split = Literal["train", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
 
 
-def domains_of(sources: Sources) -> tuple[str, ...]:
-    """The names of the domains, in order."""
-    return tuple(dict.fromkeys(file.path.name.partition(".")[0] for file in sources.files))
+class Overnight(Dataset):
+    """The eight domains, each with its own executor."""
+
+    name = "overnight"
+    domains = tuple(f"overnight/{world}" for world in WORLDS)
+    folder = Path(__file__).parent
+    required_files = (LANGUAGE,)
+
+    def settings(self, domain: str) -> dict[str, str]:
+        """Return the name and the executor of a domain."""
+        world = domain.removeprefix(f"{self.name}/")
+        return {"name": domain, "executor": f"fewparse.datasets.overnight.executor:{world}"}
+
+    def convert(self, source: Path) -> ConvertedFiles:
+        """Convert the train and test file of each domain that the folder has."""
+        domains = tuple(domain.removeprefix(f"{self.name}/") for domain in self.domains)
+        found = find_files(source, domains)
+        if not found:
+            raise DataUnavailable(
+                f"{source} has no files of {self.name}",
+                f"File names are like {domains[0]}.paraphrases.train.examples "
+                f"or {domains[0]}.train.jsonl.gz; the files may be in subfolders.",
+            )
+        notes: list[str] = []
+        converted: dict[str, bytes] = {}
+        for domain, paths in found.items():
+            examples: dict[Split, tuple[Example, ...]] = {}
+            for split in SPLITS:
+                content = read_bytes(paths[split])
+                if not self.sources.is_published(paths[split], content):
+                    notes.append(not_published(paths[split]))
+                examples[split] = read_examples(content, paths[split])
+            converted |= {f"{domain}/{name}": lines for name, lines in normal_form(**examples).items()}
+        if missing := [domain for domain in domains if domain not in found]:
+            notes.append(f"not in {source}: {', '.join(missing)}")
+        return ConvertedFiles(converted, tuple(notes))
 
 
-def get(
-    folder: Path, progress: Progress | None = None, base_url: str | None = None, force: bool = False
-) -> Outcome:
-    """Fetch the published files into the data folder, those that are not there yet, and import them."""
-    return import_from(fetch_published(NAME, read_sources(NAME), folder, progress, base_url, force), folder)
-
-
-def import_from(source_dir: Path, folder: Path) -> Outcome:
-    """Bring the domains found in or below a folder into the data folder; all that are found, or none."""
-    if not source_dir.is_dir():
-        raise UsageError(f"there is no folder {source_dir}")
-    sources = read_sources(NAME)
-    domains = domains_of(sources)
-    found = find_files(source_dir, domains)
-    if not found:
-        raise DataUnavailable(
-            f"{source_dir} holds no file of {NAME}",
-            f"Files are called {domains[0]}.paraphrases.train.examples "
-            f"or {domains[0]}.train.jsonl.gz; they may be in subfolders.",
-        )
-    notes = []
-    normal: dict[str, bytes] = {}
-    for domain, files in found.items():
-        read: dict[Part, tuple[Example, ...]] = {}
-        for part in PARTS:
-            content = read_bytes(files[part])
-            if not is_published(files[part], content, sources):
-                notes.append(unpublished(files[part]))
-            read[part] = read_examples(content, files[part])
-        normal |= {f"{domain}/{name}": lines for name, lines in normal_form(**read).items()}
-    if missing := [domain for domain in domains if domain not in found]:
-        notes.append(f"not in {source_dir}: {', '.join(missing)}")
-    keep(normal, folder / NAME)
-    return Outcome(tuple(domain for domain in kept(folder) if domain.domain in found), tuple(notes))
+OVERNIGHT = Overnight()
 
 
 def normal_form(train: tuple[Example, ...], test: tuple[Example, ...]) -> dict[str, bytes]:
-    """The three files of a domain."""
+    """Return the three files of a domain by their names."""
     pairs = dict.fromkeys((e.canonical, e.program) for e in (*train, *test))
     return {
-        TRAIN: as_lines({key: getattr(e, key) for key in KEYS} for e in train),
-        TEST: as_lines({key: getattr(e, key) for key in KEYS} for e in test),
-        LANGUAGE: as_lines({"canonical": canonical, "program": program} for canonical, program in pairs),
+        TRAIN: to_jsonl({key: getattr(e, key) for key in KEYS} for e in train),
+        TEST: to_jsonl({key: getattr(e, key) for key in KEYS} for e in test),
+        LANGUAGE: to_jsonl({"canonical": canonical, "program": program} for canonical, program in pairs),
     }
 
 
-def kept(folder: Path) -> tuple[Kept, ...]:
-    """The domains that are in the data folder."""
-    domains = domains_of(read_sources(NAME))
-    found = (kept_domain(domain, folder / NAME / domain, [LANGUAGE]) for domain in domains)
-    return tuple(domain for domain in found if domain)
-
-
-def find_files(source_dir: Path, known: tuple[str, ...]) -> dict[str, dict[Part, Path]]:
-    """The two files of each domain that has any."""
-    found: dict[str, dict[Part, Path]] = {}
-    for path in sorted(source_dir.rglob("*")):
+def find_files(source: Path, domains: tuple[str, ...]) -> dict[str, dict[Split, Path]]:
+    """Return the two files of each domain that has any; raise `DataError` for a missing or second one."""
+    found: dict[str, dict[Split, Path]] = {}
+    for path in sorted(source.rglob("*")):
         match = FILE_NAME.fullmatch(path.name)
-        if match is None or match["domain"] not in known or not path.is_file():
+        if match is None or match["domain"] not in domains or not path.is_file():
             continue
-        part: Part = "train" if "train" in (match["part"], match["lines"]) else "test"
-        other = found.setdefault(match["domain"], {}).setdefault(part, path)
+        split: Split = "train" if "train" in (match["sempre"], match["lines"]) else "test"
+        other = found.setdefault(match["domain"], {}).setdefault(split, path)
         if other != path:
-            raise DataError(f"the {part} part of {match['domain']} is also in {other}", path, hint=ONLY_ONCE)
-    for domain, files in found.items():
-        for part in PARTS:
-            if part not in files:
-                hint = "A domain has a train and a test file: add the missing one, or take the other away."
-                raise DataError(f"{domain} has no {part} file", source_dir, hint=hint)
-    return {domain: found[domain] for domain in known if domain in found}
+            raise DataError(f"the {split} split of {match['domain']} is also in {other}", path, hint=ONLY_ONCE)
+    for domain, paths in found.items():
+        for split in SPLITS:
+            if split not in paths:
+                hint = "A domain needs a train and a test file: add the missing one, or remove the other."
+                raise DataError(f"{domain} has no {split} file", source, hint=hint)
+    return {domain: found[domain] for domain in domains if domain in found}
 
 
 def read_examples(content: bytes, path: Path) -> tuple[Example, ...]:
-    """The examples of a file in either form, in their order."""
-    source = read_as_text(content, path)
-    examples = tuple(read_sempre(source, path) if path.suffix == ".examples" else read_lines(source, path))
+    """Return the examples of a SEMPRE or JSON lines file, in order; raise `DataError` if there are none."""
+    text = decode(content, path)
+    examples = tuple(read_sempre(text, path) if path.suffix == ".examples" else read_json_lines(text, path))
     if not examples:
-        raise DataError("there is no example in this file", path, hint=WHOLE)
+        raise DataError("the file has no examples", path, hint=CHECK_FILE)
     return examples
 
 
-def read_lines(source: str, path: Path) -> Iterator[Example]:
-    """Examples as JSON, one a line."""
-    for number, line in enumerate(source.split("\n"), 1):
+def read_json_lines(text: str, path: Path) -> Iterator[Example]:
+    """Yield the examples of a JSON lines file; blank lines are skipped."""
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        fields = parse_json_line(line, number, path, DataError, WHOLE)
+        fields = parse_json_line(line, number, path, DataError, CHECK_FILE)
         for key in KEYS:
-            text = fields.get(key)
-            if not isinstance(text, str) or not text.strip() or not is_unicode(text):
-                raise DataError(f"`{key}` is missing, empty or no text", path, number, 1, source, WHOLE)
+            value = fields.get(key)
+            if not isinstance(value, str) or not value.strip() or not is_unicode(value):
+                raise DataError(f"`{key}` is missing, empty or not text", path, number, 1, text, CHECK_FILE)
         yield Example(**{key: fields[key] for key in KEYS})

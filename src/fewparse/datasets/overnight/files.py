@@ -1,12 +1,12 @@
-"""Read the example files of SEMPRE, the Lisp in which Overnight was published.
+"""Read SEMPRE example files, the Lisp format in which Overnight was published.
 
     (example
       (utterance "...")
       (original "...")
       (targetFormula (call edu.stanford.nlp.sempre.overnight.SimpleWorld.listValue ...)))
 
-A formula may be broken over lines anywhere; it is given on one line, with single blanks between its parts and
-without the Java class in front of the functions that it calls.
+A formula may be split over lines anywhere. It is returned on one line, with single spaces between its elements and
+without the Java class before the names of the functions.
 """
 
 import re
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from fewparse.datasets.published import WHOLE
+from fewparse.datasets.dataset import CHECK_FILE
 from fewparse.errors import DataError
 from fewparse.example import Example
 from fewparse.grammar.induction.sexpr import Atom, Form, Node, compact
@@ -33,33 +33,33 @@ ESCAPED = {"n": "\n", "t": "\t"}
 
 
 def read_sempre(source: str, path: Path) -> Iterator[Example]:
-    """The examples of a file; a mistake is a `DataError` at its place."""
-    for form in top_forms(source, path):
+    """Yield the examples of a file; raise `DataError` with line and column at a mistake."""
+    for form in top_level_forms(source, path):
         if not has_head(form, "example"):
             fail("expected (example ...)", source, form.at, path)
-        found: dict[str, Node] = {}
+        fields: dict[str, Node] = {}
         for field in form.items[1:]:
             if isinstance(field, Form) and len(field.items) == 2 and isinstance(field.items[0], Atom):
-                found[field.items[0].text] = field.items[1]
+                fields[field.items[0].text] = field.items[1]
         for name in ("utterance", "original", "targetFormula"):
-            if name not in found or not text_of(found[name]).strip():
+            if name not in fields or not text_of(fields[name]).strip():
                 fail(f"this example has no ({name} ...)", source, form.at, path)
         yield Example(
-            utterance=text_of(found["utterance"]),
-            canonical=text_of(found["original"]),
-            program=compact(found["targetFormula"]),
+            utterance=text_of(fields["utterance"]),
+            canonical=text_of(fields["original"]),
+            program=compact(fields["targetFormula"]),
         )
 
 
-def top_forms(source: str, path: Path) -> Iterator[Form]:
-    """The expressions of a file, one after the other."""
+def top_level_forms(source: str, path: Path) -> Iterator[Form]:
+    """Yield the top-level S-expressions of a file."""
     still_open: list[Form] = []
     at = 0
     while at < len(source):
         match = TOKEN.match(source, at)
         if match is None:
-            begun = still_open[0].at if still_open else at
-            fail("a text that begins in this example is never closed", source, begun, path)
+            start = still_open[0].at if still_open else at
+            fail("a string in this example is not closed", source, start, path)
         kind, text = match.lastgroup, match.group()
         if kind == "open":
             form = Form(text, at)
@@ -68,7 +68,7 @@ def top_forms(source: str, path: Path) -> Iterator[Form]:
             still_open.append(form)
         elif kind == "close":
             if not still_open:
-                fail("nothing is open that this ) could close", source, at, path)
+                fail("unmatched )", source, at, path)
             closed = still_open.pop()
             if not still_open:
                 yield closed
@@ -76,21 +76,21 @@ def top_forms(source: str, path: Path) -> Iterator[Form]:
             if not still_open:
                 fail("expected (example ...)", source, at, path)
             siblings = still_open[-1].items
-            called = len(siblings) == 1 and has_head(still_open[-1], "call")
-            siblings.append(Atom(text.removeprefix(PREFIX) if called else text, at))
+            is_function = len(siblings) == 1 and has_head(still_open[-1], "call")
+            siblings.append(Atom(text.removeprefix(PREFIX) if is_function else text, at))
         at = match.end()
     if still_open:
         fail("the file ends within this example", source, still_open[0].at, path)
 
 
 def has_head(form: Form, word: str) -> bool:
-    """Whether a form begins with a word."""
+    """Return whether the first element of a form is this word."""
     first = form.items[0] if form.items else None
     return isinstance(first, Atom) and first.text == word
 
 
 def text_of(node: Node) -> str:
-    """What a word or a quoted text says; the source of anything else."""
+    """Return the unescaped text of a word or string, or the source of a form."""
     if isinstance(node, Form):
         return compact(node)
     text = node.text[1:-1] if node.quoted else node.text
@@ -98,7 +98,7 @@ def text_of(node: Node) -> str:
 
 
 def fail(message: str, source: str, at: int, path: Path) -> NoReturn:
-    """Report a mistake at a place of the source."""
+    """Raise a `DataError` at a position of the source."""
     line = source.count("\n", 0, at) + 1
     column = at - source.rfind("\n", 0, at)
-    raise DataError(message, path, line, column, source, WHOLE)
+    raise DataError(message, path, line, column, source, CHECK_FILE)

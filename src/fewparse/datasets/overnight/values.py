@@ -1,4 +1,4 @@
-"""The values of the Overnight language: their types and degrees, and how they are read and written."""
+"""The values of the Overnight language: how they are read and written, their types and their degrees."""
 
 import re
 from dataclasses import dataclass
@@ -6,29 +6,31 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from math import isfinite
 from typing import TypeAlias
 
-from fewparse.datasets.overnight.reading import Expression, shown
 from fewparse.errors import ExecutionError
 
+Expression: TypeAlias = "str | tuple[Expression, ...]"
+
+TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
 NO_UNIT = "fb:en.unitless"
 COUNT = "count"
 NOT_GIVEN = -1
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 INTEGER = re.compile(r"([+-]?)0*([0-9]{1,10})")
-SMALLEST, LARGEST = -(2**31), 2**31 - 1
+MIN_INTEGER, MAX_INTEGER = -(2**31), 2**31 - 1
 THREE_DECIMALS, TWO_DECIMALS = Decimal("0.001"), Decimal("0.01")
 ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A thing or the name of a type; it need not exist in any world."""
+    """An entity or the name of a type; it need not exist in any world."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of something; numbers of different units are never equal."""
+    """A number with a unit; numbers with different units are never equal."""
 
     magnitude: float
     unit: str = NO_UNIT
@@ -36,7 +38,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date; a part that is not given is -1, and equals only another that is not given."""
+    """A date; a part that is not given is -1, and is equal only to another -1."""
 
     year: int
     month: int
@@ -53,14 +55,14 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
-    """The value of a property that only holds or does not; programs cannot write it."""
+    """The value of a unary property; there is no literal for it in programs."""
 
     truth: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A plain string as a member of a list, which only `listValue` makes."""
+    """A string as an element of a list; only `listValue` makes one."""
 
     text: str
 
@@ -70,7 +72,7 @@ TRUE = Boolean(True)
 
 
 def type_of(value: Value) -> str:
-    """The type of a value, which is derived from the value alone."""
+    """Return the type of a value, which depends on the value alone; raise `ExecutionError` if it has none."""
     match value:
         case Entity(id):
             return entity_type(id)
@@ -83,26 +85,26 @@ def type_of(value: Value) -> str:
         case Boolean():
             return "en.boolean"
         case Text(text):
-            raise ExecutionError(f"the string `{shown(text)}` has no type")
+            raise ExecutionError(f"the string `{truncated(text)}` has no type")
 
 
 def entity_type(id: str) -> str:  # noqa: A002
-    """All of an identifier before its last dot, or before the dot before that where `_` follows the last one."""
+    """Return the identifier up to its last dot, or up to the dot before if `_` follows the last one."""
     kind, _, last = id.rpartition(".")
     if last.startswith("_"):
         kind = kind.rpartition(".")[0]
     if not kind:
-        raise ExecutionError(f"{shown(id)} has no type")
+        raise ExecutionError(f"{truncated(id)} has no type")
     return kind
 
 
 def is_numeric(kind: str) -> bool:
-    """Whether the values of a type can be compared by degree."""
+    """Return whether the values of a type have degrees."""
     return kind.endswith("_number") or kind in ("en.date", "en.time")
 
 
 def degree(value: Value) -> float:
-    """What comparisons and superlatives compare: units and minutes play no part."""
+    """Return the number that comparisons and superlatives use; it ignores units and minutes."""
     match value:
         case Number(magnitude):
             return magnitude
@@ -112,11 +114,11 @@ def degree(value: Value) -> float:
         case Time(hour):
             return float(hour)
         case _:
-            raise ExecutionError(f"{shown(text_of(value))} has no degree")
+            raise ExecutionError(f"{truncated(text_of(value))} has no degree")
 
 
 def text_of(value: Value) -> str:
-    """A value as it is written in a denotation."""
+    """Return a value as written in a denotation."""
     match value:
         case Entity(id):
             return f"(name {id})"
@@ -133,11 +135,11 @@ def text_of(value: Value) -> str:
 
 
 def number_text(number: float) -> str:
-    """A whole number of 32 bits, three decimals, or scientific form for what three decimals cannot show.
+    """Return a number as a 32-bit integer, with three decimals, or in scientific notation below 0.001.
 
-    Halves are rounded away from zero, on the shortest decimal expansion that gives the number back.
+    Halves are rounded away from zero, in the shortest decimal expansion that round-trips.
     """
-    if number.is_integer() and SMALLEST <= number <= LARGEST:
+    if number.is_integer() and MIN_INTEGER <= number <= MAX_INTEGER:
         return str(int(number))
     exact = Decimal(repr(number))
     if abs(number) >= 0.001:
@@ -150,7 +152,7 @@ def number_text(number: float) -> str:
 
 
 def read_value(expression: Expression) -> Value:
-    """The value that an expression is written as; `ExecutionError` where it is none that a program may write."""
+    """Return the value of a literal; raise `ExecutionError` for any other expression."""
     match expression:
         case str():
             return Entity(expression)
@@ -163,21 +165,52 @@ def read_value(expression: Expression) -> Value:
         case ("time", str(hour), str(minute)):
             return Time(read_integer(hour), read_integer(minute))
         case (str(head), *_):
-            raise ExecutionError(f"`({shown(head)} …)` is not a value")
+            raise ExecutionError(f"`({truncated(head)} …)` is not a value")
         case _:
             raise ExecutionError("a list of expressions is not a value")
 
 
 def read_number(text: str) -> float:
-    """A finite decimal number."""
+    """Return a finite decimal number; raise `ExecutionError` for any other text."""
     if not NUMBER.fullmatch(text) or not isfinite(number := float(text)):
-        raise ExecutionError(f"`{shown(text)}` is not a number")
+        raise ExecutionError(f"`{truncated(text)}` is not a number")
     return number
 
 
 def read_integer(text: str) -> int:
-    """A whole number of 32 bits."""
+    """Return a 32-bit integer; raise `ExecutionError` for any other text."""
     match = INTEGER.fullmatch(text)
-    if not match or not SMALLEST <= (integer := int(match[1] + match[2])) <= LARGEST:
-        raise ExecutionError(f"`{shown(text)}` is not a whole number of 32 bits")
+    if not match or not MIN_INTEGER <= (integer := int(match[1] + match[2])) <= MAX_INTEGER:
+        raise ExecutionError(f"`{truncated(text)}` is not a 32-bit integer")
     return integer
+
+
+def read_expression(text: str) -> Expression:
+    """Parse a text that is one S-expression into nested tuples of atoms; raise `ExecutionError` for other texts.
+
+    An explicit stack allows any depth of nesting.
+    """
+    items: list[Expression] = []
+    outer: list[list[Expression]] = []
+    for token in TOKEN.findall(text):
+        if token == "(":
+            outer.append(items)
+            items = []
+        elif token == ")":
+            if not outer:
+                raise ExecutionError("unmatched closing bracket")
+            form = tuple(items)
+            items = outer.pop()
+            items.append(form)
+        else:
+            items.append(token)
+    if outer:
+        raise ExecutionError("unmatched opening bracket")
+    if len(items) != 1:
+        raise ExecutionError("a program must be one expression")
+    return items[0]
+
+
+def truncated(text: str, max_length: int = 60) -> str:
+    """Return a text cut to the length that an error message shows."""
+    return text if len(text) <= max_length else f"{text[:max_length]}…"

@@ -1,4 +1,4 @@
-"""A world: the facts that programs of one domain are executed over."""
+"""A world: the database over which the programs of one domain are executed."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,8 +6,16 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from fewparse.datasets.overnight.reading import read, shown
-from fewparse.datasets.overnight.values import TRUE, Entity, Value, read_value, text_of, type_of
+from fewparse.datasets.overnight.values import (
+    TRUE,
+    Entity,
+    Value,
+    read_expression,
+    read_value,
+    text_of,
+    truncated,
+    type_of,
+)
 from fewparse.errors import ExecutionError, UnknownName
 
 WORLDS = (
@@ -23,7 +31,7 @@ WORLDS = (
 
 
 class Fact(NamedTuple):
-    """An entity has a value of a property."""
+    """A triple: an entity has a value of a property."""
 
     entity: Entity
     property: str
@@ -31,16 +39,16 @@ class Fact(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """The types of the two arguments of a property."""
+    """The types of the two arguments of a property: of the entities and of the values."""
 
     first: str
     second: str
 
 
 class World:
-    """Facts in their order, and the values of each property by what has them.
+    """An ordered list of facts, indexed by property and first argument; `!p` is the reverse of the property `p`.
 
-    The order of facts and their repetition are significant: both show in what programs denote.
+    The order and the repetition of facts are significant: denotations depend on both.
     """
 
     def __init__(self, signatures: Mapping[str, Signature], facts: Iterable[Fact]) -> None:
@@ -52,13 +60,13 @@ class World:
             values.setdefault(name, {}).setdefault(entity, []).append(value)
             values.setdefault(f"!{name}", {}).setdefault(value, []).append(entity)
         self._values = {name: {x: tuple(found) for x, found in by_x.items()} for name, by_x in values.items()}
-        self._known = {x for by_x in values.values() for x in by_x}
+        self._known_values = {x for by_x in values.values() for x in by_x}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "World":
-        """A world from `properties` (name to two types) and `objects` (entity to property to values as text)."""
+        """Build a world from `properties` (name to two types) and `objects` (entity to property to literals)."""
         facts = (
-            Fact(Entity(entity), name, TRUE if value == "(boolean true)" else read_value(read(value)))
+            Fact(Entity(entity), name, TRUE if value == "(boolean true)" else read_value(read_expression(value)))
             for entity, properties in data["objects"].items()
             for name, values in properties.items()
             for value in values
@@ -66,41 +74,41 @@ class World:
         return cls({name: Signature(*types) for name, types in data["properties"].items()}, facts)
 
     def look_up(self, x: Value, name: str) -> tuple[Value, ...]:
-        """The values that x has of a property, in the order of the facts; both must be known."""
-        found = self._values.get(name)
-        if found is None:
-            raise ExecutionError(f"unknown property `{shown(name)}`")
-        if (values := found.get(x)) is not None:
+        """Return the values of a property of x, in order; raise `ExecutionError` if either is unknown."""
+        by_argument = self._values.get(name)
+        if by_argument is None:
+            raise ExecutionError(f"unknown property `{truncated(name)}`")
+        if (values := by_argument.get(x)) is not None:
             return values
-        if x not in self._known:
-            raise ExecutionError(f"{described(x)} does not exist")
+        if x not in self._known_values:
+            raise ExecutionError(f"{describe(x)} does not exist")
         return ()
 
     def signature(self, name: str) -> Signature:
-        """The signature of a property, which must have one."""
+        """Return the signature of a property; raise `ExecutionError` if it is unknown."""
         if (signature := self.signatures.get(name)) is None:
-            raise ExecutionError(f"unknown property `{shown(name)}`")
+            raise ExecutionError(f"unknown property `{truncated(name)}`")
         return signature
 
     def check_first(self, name: str, x: Value) -> None:
-        """Refuse an x that is not of the type that has this property."""
+        """Raise `ExecutionError` unless x has the type of the first argument of a property."""
         if self.signature(name).first != type_of(x):
-            raise ExecutionError(f"{described(x)} has no property `{shown(name)}`")
+            raise ExecutionError(f"{describe(x)} has no property `{truncated(name)}`")
 
     def check_second(self, name: str, x: Value) -> None:
-        """Refuse an x that is not of the type of this property's values."""
+        """Raise `ExecutionError` unless x has the type of the second argument of a property."""
         if self.signature(name).second != type_of(x):
-            raise ExecutionError(f"{described(x)} is no value of the property `{shown(name)}`")
+            raise ExecutionError(f"{describe(x)} is not a value of the property `{truncated(name)}`")
 
 
-def described(x: Value) -> str:
-    """A value as an error names it."""
-    return shown(x.id if isinstance(x, Entity) else text_of(x))
+def describe(x: Value) -> str:
+    """Return a value as written in an error message."""
+    return truncated(x.id if isinstance(x, Entity) else text_of(x))
 
 
 @cache
 def load_world(name: str) -> World:
-    """One of the worlds that come with the package, read once."""
+    """Load one of the bundled worlds, once; raise `UnknownName` for another name."""
     if name not in WORLDS:
         raise UnknownName("world", name, WORLDS)
     file = resources.files(__package__) / "worlds" / f"{name}.json"

@@ -1,1 +1,1 @@
-"""SMCalFlow: programs of dialogues with a calendar, and how they are compared."""
+"""SMCalFlow: the dataset, and the normal form in which its Lispress programs are compared."""

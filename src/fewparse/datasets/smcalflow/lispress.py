@@ -1,8 +1,8 @@
-"""Lispress, the language of SMCalFlow's programs, and the normal form in which two of them are compared.
+"""Lispress, the language of SMCalFlow's programs, and the normal form in which two programs are compared.
 
-A program is a graph of steps: nesting hands a step on to the one that uses it, `let` names a step that is used
-more than once, and `do` holds those that nobody uses. So it is read into steps, and these are written anew, in
-one way whichever way they were written before.
+A Lispress program denotes a graph of calls: an argument is nested in the call that uses it, `let` names a node
+that is used more than once, and `do` adds nodes that no call uses. `normal_form` reads a program into this graph
+and writes the graph in one way.
 """
 
 import json
@@ -17,60 +17,61 @@ from fewparse.grammar.induction.sexpr import Atom, Form, Node, compact, fail, is
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 LONG_NUMBER = re.compile(r"\d+L", re.ASCII)
 VARIABLE = re.compile(r"x\d+", re.ASCII)
-TRUTHS = ("true", "false")
+BOOLEANS = ("true", "false")
 LET_HINT = "Write (let (x0 value x1 value) body)."
 
 
 @dataclass(eq=False)
-class Step:
-    """A literal, or a call of other steps: each with the name of its argument, if it has one."""
+class GraphNode:
+    """A literal, or a call with its arguments: pairs of a keyword, which may be empty, and a node."""
 
     node: Node
-    arguments: list[tuple[str, "Step"]] = field(default_factory=list)
+    arguments: list[tuple[str, "GraphNode"]] = field(default_factory=list)
     uses: int = 0
     written: bool = False
 
 
-Reading = Generator[Node, Any, Step]
-"""Reads a node: asks for the steps of the nodes within, and ends with its own."""
+Reading = Generator[Node, Any, GraphNode]
+"""A coroutine that reads one expression: it yields subexpressions, receives their nodes, and returns its own."""
 
 
 def normal_form(program: str) -> str:
-    """The one text for all ways to write a program; a text that is no Lispress is a `GrammarError`.
+    """Return the normal form of a program; raise `GrammarError` if it is not Lispress.
 
-    Neither the order of named arguments nor the names of variables matter, nor whether a number, a text or a
-    truth has its type before it. Numbers are told apart by their first decimal, texts without blanks at the ends.
+    Programs with the same normal form may differ in the order of keyword arguments, in the names of variables, and
+    in whether a number, string or boolean has an explicit type. Numbers are compared by their first decimal,
+    strings without leading and trailing whitespace.
     """
-    return compact(write(Reader(program).read(read_program(program))))
+    return compact(write(GraphReader(program).read(read_program(program))))
 
 
-class Reader:
-    """Makes steps of one program. A variable holds from its `let` to the end, or to the next of its name."""
+class GraphReader:
+    """Reads one program into a graph. The scope of a variable lasts until the next `let` of its name."""
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._bound: dict[str, Step] = {}
-        self._steps: list[Step] = []
+        self._variables: dict[str, GraphNode] = {}
+        self._nodes: list[GraphNode] = []
 
-    def read(self, tree: Node) -> list[Step]:
-        """The steps, each behind those that it uses. Nesting may be deep: what is begun waits on a stack."""
-        begun = [self._part(tree)]
-        found: Step | None = None
-        while begun:
+    def read(self, tree: Node) -> list[GraphNode]:
+        """Return the nodes, each after its arguments. An explicit stack allows any depth of nesting."""
+        stack = [self._start(tree)]
+        result: GraphNode | None = None
+        while stack:
             try:
-                inner = begun[-1].send(found)
+                inner = stack[-1].send(result)
             except StopIteration as done:
-                begun.pop()
-                found = done.value
+                stack.pop()
+                result = done.value
             else:
-                begun.append(self._part(inner))
-                found = None
-        return self._steps
+                stack.append(self._start(inner))
+                result = None
+        return self._nodes
 
-    def _part(self, node: Node) -> Reading:
-        known = literal(node) if isinstance(node, Atom) else typed_literal(node)
-        if known is not None:
-            return self._literal(known)
+    def _start(self, node: Node) -> Reading:
+        value = literal(node) if isinstance(node, Atom) else typed_literal(node)
+        if value is not None:
+            return self._literal(value)
         form = Form("(", node.at, [node]) if isinstance(node, Atom) else node
         head = form.items[0].text if form.items and isinstance(form.items[0], Atom) else ""
         if form.opening != "(":
@@ -78,72 +79,74 @@ class Reader:
         if head == "let":
             return self._let(form)
         if head == "do" and len(form.items) > 1:
-            return self._last(form.items[1:])
-        if len(form.items) == 1 and (head in self._bound or VARIABLE.fullmatch(head)):
+            return self._sequence(form.items[1:])
+        if len(form.items) == 1 and (head in self._variables or VARIABLE.fullmatch(head)):
             return self._variable(head, form.at)
         return self._call(form, head)
 
     def _literal(self, node: Node) -> Reading:
         yield from ()
-        return self._add(Step(node))
+        return self._add(GraphNode(node))
 
     def _variable(self, name: str, at: int) -> Reading:
         yield from ()
-        if name not in self._bound:
-            fail(f"no let gives {name} a value", self._source, at, "<program>", LET_HINT)
-        return self._bound[name]
+        if name not in self._variables:
+            fail(f"the variable {name} is not bound by a let", self._source, at, "<program>", LET_HINT)
+        return self._variables[name]
 
     def _let(self, form: Form) -> Reading:
         bindings = form.items[1] if len(form.items) > 2 else None
         if not isinstance(bindings, Form) or len(bindings.items) % 2:
-            fail("a let has pairs of a name and a value, and a body", self._source, form.at, "<program>", LET_HINT)
+            fail(
+                "a let needs pairs of a name and a value, and a body", self._source, form.at, "<program>", LET_HINT
+            )
         for name, value in zip(bindings.items[::2], bindings.items[1::2], strict=True):
             if isinstance(name, Form) or literal(name) is not None:
-                fail("this is no name for a value", self._source, name.at, "<program>", LET_HINT)
-            self._bound[name.text] = yield value
-        return (yield from self._last(form.items[2:]))
+                fail("this is not a variable name", self._source, name.at, "<program>", LET_HINT)
+            self._variables[name.text] = yield value
+        return (yield from self._sequence(form.items[2:]))
 
-    def _last(self, statements: Sequence[Node]) -> Reading:
-        """Several steps, of which the last stands for all."""
+    def _sequence(self, statements: Sequence[Node]) -> Reading:
+        """Read several statements; the value is that of the last one."""
         for statement in statements:
-            last: Step = yield statement
+            last: GraphNode = yield statement
         return last
 
     def _call(self, form: Form, head: str) -> Reading:
         call = Form(form.opening, form.at, form.items[: 1 if head else 0])
-        parts = [("", item) for item in form.items[len(call.items) :]]
+        items = [("", item) for item in form.items[len(call.items) :]]
         if head[:1].isascii() and head[:1].isupper():
-            parts = named(parts)
+            items = with_keywords(items)
         elif (path := path_of(form)) is not None:
             call.items = [Atom(f":{path}", form.at)]
-            parts = parts[:1]
-        arguments: list[tuple[str, Step]] = []
-        for name, value in parts:
-            arguments.append((name, (yield value)))
-        if all(name for name, _ in arguments):
+            items = items[:1]
+        arguments: list[tuple[str, GraphNode]] = []
+        for keyword, value in items:
+            arguments.append((keyword, (yield value)))
+        if all(keyword for keyword, _ in arguments):
             arguments.sort(key=lambda argument: argument[0])
         for _, argument in arguments:
             argument.uses += 1
-        return self._add(Step(call, arguments))
+        return self._add(GraphNode(call, arguments))
 
-    def _add(self, step: Step) -> Step:
-        self._steps.append(step)
-        return step
+    def _add(self, node: GraphNode) -> GraphNode:
+        self._nodes.append(node)
+        return node
 
 
 def literal(atom: Atom) -> Atom | None:
-    """A text, number, truth or keyword as the normal form has it; None for a word that names something."""
+    """Return a string, number, boolean or keyword in its normal form, or None for any other word."""
     text = atom.text
     if atom.quoted:
-        return Atom(normal_text(text), atom.at)
+        return Atom(normal_string(text), atom.at)
     if NUMBER.fullmatch(text):
         number = float(text)
         return atom if math.isinf(number) else Atom(f"{number:z.1f}", atom.at)
-    return atom if text in TRUTHS or LONG_NUMBER.fullmatch(text) or is_keyword(atom) else None
+    return atom if text in BOOLEANS or LONG_NUMBER.fullmatch(text) or is_keyword(atom) else None
 
 
-def normal_text(text: str) -> str:
-    """A text without blanks at its ends; its escapes are those of JSON, and with others it stays as it is."""
+def normal_string(text: str) -> str:
+    """Strip a quoted string; one whose escapes are not those of JSON is returned unchanged."""
     try:
         return json.dumps(json.loads(text, strict=False).strip())
     except ValueError:
@@ -151,27 +154,27 @@ def normal_text(text: str) -> str:
 
 
 def typed_literal(form: Form) -> Node | None:
-    """A literal such as `#(Month "MAY")`, bare where its value shows its type; None where this is none."""
+    """Return a literal such as `#(Month "MAY")`, without a type that its value implies; None for other forms."""
     words = [item for item in form.items if isinstance(item, Atom)]
     if form.opening != "#(" or not words or len(words) < len(form.items) or literal(words[0]) is not None:
         return None
     schema, *values = words[0], *(literal(word) or word for word in words[1:])
-    if len(values) == 1 and schema.text == type_of(values[0]):
+    if len(values) == 1 and schema.text == implied_type(values[0]):
         return values[0]
     return Form(form.opening, form.at, [schema, *values])
 
 
-def type_of(value: Atom) -> str | None:
-    """The type of a literal that needs no name for it."""
+def implied_type(value: Atom) -> str | None:
+    """Return the type of a literal that may be written without one, or None."""
     if value.quoted:
         return "String"
-    if value.text in TRUTHS:
+    if value.text in BOOLEANS:
         return "Boolean"
     return "Number" if NUMBER.fullmatch(value.text) else None
 
 
 def path_of(form: Form) -> str | None:
-    """The field that `(get x #(Path "field"))` gets; None for other forms and for what is no plain word."""
+    """Return the field of `(get x #(Path "field"))`; None for other forms and if it is not a plain word."""
     match form:
         case Form(opening="(", items=[Atom(text="get"), _, Form() as path]):
             match typed_literal(path):
@@ -180,43 +183,43 @@ def path_of(form: Form) -> str | None:
     return None
 
 
-def named(parts: Sequence[tuple[str, Node]]) -> list[tuple[str, Node]]:
-    """The arguments with their names. A name holds until the next, and one without a value says nothing."""
-    found: list[tuple[str, Node]] = []
-    name = ""
-    for _, item in parts:
+def with_keywords(items: Sequence[tuple[str, Node]]) -> list[tuple[str, Node]]:
+    """Pair arguments with their keywords. A keyword applies up to the next one; without a value it is dropped."""
+    arguments: list[tuple[str, Node]] = []
+    keyword = ""
+    for _, item in items:
         if isinstance(item, Atom) and is_keyword(item):
-            name = item.text
+            keyword = item.text
         else:
-            found.append((name, item))
-    return found
+            arguments.append((keyword, item))
+    return arguments
 
 
-def write(steps: Sequence[Step]) -> Node:
-    """The program of these steps: all nested but those that are used more than once, or never."""
-    last = [step for step in steps if not step.uses]
+def write(nodes: Sequence[GraphNode]) -> Node:
+    """Write a graph as an expression: shared nodes are bound by `let`, several roots are joined by `do`."""
+    roots = [node for node in nodes if not node.uses]
     bindings: list[Node] = []
-    for step in in_order_of_use(last):
-        if isinstance(step.node, Form):
-            for name, argument in step.arguments:
-                step.node.items += [Atom(name, 0), argument.node] if name else [argument.node]
-        if step.uses > 1:
+    for node in in_postorder(roots):
+        if isinstance(node.node, Form):
+            for keyword, argument in node.arguments:
+                node.node.items += [Atom(keyword, 0), argument.node] if keyword else [argument.node]
+        if node.uses > 1:
             variable = Atom(f"x{len(bindings) // 2}", 0)
-            bindings += [variable, step.node]
-            step.node = variable
-    statements = [step.node for step in last]
+            bindings += [variable, node.node]
+            node.node = variable
+    statements = [node.node for node in roots]
     body = statements[0] if len(statements) == 1 else Form("(", 0, [Atom("do", 0), *statements])
     return Form("(", 0, [Atom("let", 0), Form("(", 0, bindings), body]) if bindings else body
 
 
-def in_order_of_use(last: Sequence[Step]) -> Iterator[Step]:
-    """These steps and all that they use, each once and behind its own arguments."""
-    agenda = [(step, False) for step in reversed(last)]
+def in_postorder(roots: Sequence[GraphNode]) -> Iterator[GraphNode]:
+    """Yield all nodes reachable from the roots, each once and after its arguments."""
+    agenda = [(node, False) for node in reversed(roots)]
     while agenda:
-        step, is_ready = agenda.pop()
+        node, is_ready = agenda.pop()
         if is_ready:
-            step.written = True
-            yield step
-        elif not step.written:
-            agenda.append((step, True))
-            agenda += [(argument, False) for _, argument in reversed(step.arguments)]
+            node.written = True
+            yield node
+        elif not node.written:
+            agenda.append((node, True))
+            agenda += [(argument, False) for _, argument in reversed(node.arguments)]

@@ -1,1 +1,1 @@
-"""The bundled domain: questions and commands about meetings, people and rooms."""
+"""The calendar domain: questions and commands about meetings, people and rooms."""

@@ -1,7 +1,9 @@
-"""Programs as trees: words, quoted texts and forms such as `(count (meetings))`."""
+"""Parse programs into trees of words, quoted strings and forms such as `(count (meetings))`; check arguments."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 MAX_LENGTH = 4000
 MAX_DEPTH = 40
@@ -10,11 +12,13 @@ _TOKEN = re.compile(r'(?P<space>[ \t\r\n]+)|(?P<paren>[()])|"(?P<text>[^"]*)"|(?
 
 
 class ProgramError(ValueError):
-    """A program that cannot be read, or that means nothing in this world."""
+    """A program that is malformed, or that has no answer in this world."""
 
 
 @dataclass(frozen=True)
 class Word:
+    """An unquoted atom, such as a name, a number or a time."""
+
     word: str
 
     def __str__(self) -> str:
@@ -23,6 +27,8 @@ class Word:
 
 @dataclass(frozen=True)
 class Text:
+    """A quoted string."""
+
     text: str
 
     def __str__(self) -> str:
@@ -31,6 +37,8 @@ class Text:
 
 @dataclass
 class Form:
+    """A function applied to arguments."""
+
     head: str
     args: "list[Node]" = field(default_factory=list)
 
@@ -42,16 +50,19 @@ Node = Word | Text | Form
 
 
 def read(program: str) -> Form:
-    """The tree of a program; iterative, so that depth is an error and never a crash."""
+    """Parse a program; raise `ProgramError` if it is not one form, or too long or too deep.
+
+    An explicit stack is used, so that deep nesting is reported instead of overflowing the call stack.
+    """
     if len(program) > MAX_LENGTH:
-        raise ProgramError(f"program of {len(program)} characters; the limit is {MAX_LENGTH}")
+        raise ProgramError(f"the program has {len(program)} characters; the limit is {MAX_LENGTH}")
     root = Form("")
     stack = [root]
     position = 0
     while position < len(program):
         match = _TOKEN.match(program, position)
         if match is None:
-            raise ProgramError(f"unreadable at column {position + 1}: {program[position : position + 20]!r}")
+            raise ProgramError(f"unexpected text at column {position + 1}: {program[position : position + 20]!r}")
         position = match.end()
         kind, text = match.lastgroup, match.group()
         if kind == "space":
@@ -59,14 +70,14 @@ def read(program: str) -> Form:
         top = stack[-1]
         if text == ")":
             if top is root:
-                raise ProgramError(f"nothing to close with the parenthesis at column {position}")
+                raise ProgramError(f"unmatched closing parenthesis at column {position}")
             if not top.head:
-                raise ProgramError(f"a form without a function ends at column {position}")
+                raise ProgramError(f"the form that ends at column {position} has no function")
             stack.pop()
             stack[-1].args.append(top)
         elif top is not root and not top.head:
             if kind != "word":
-                raise ProgramError(f"expected the name of a function before column {position}")
+                raise ProgramError(f"expected a function name before column {position}")
             top.head = text
         elif text == "(":
             if len(stack) > MAX_DEPTH:
@@ -81,3 +92,31 @@ def read(program: str) -> Form:
     if len(root.args) != 1 or not isinstance(root.args[0], Form):
         raise ProgramError("a program is exactly one form in parentheses")
     return root.args[0]
+
+
+def only_argument(form: Form) -> Node:
+    """Return the only argument of a form; raise `ProgramError` if it has another number of arguments."""
+    if len(form.args) != 1:
+        raise ProgramError(f"({form.head}) takes one argument, not {len(form.args)}")
+    return form.args[0]
+
+
+def word(node: Node, expected: str) -> str:
+    """Return the text of a word; `expected` describes it in the error for any other node."""
+    if not isinstance(node, Word):
+        raise ProgramError(f"expected {expected}, found {node}")
+    return node.word
+
+
+def named_arguments(nodes: Sequence[Node], names: Sequence[str]) -> dict[str, Node]:
+    """Return the arguments of forms `(name argument)` by their names; they must be in the order of `names`."""
+    parts: dict[str, Node] = {}
+    for node in nodes:
+        if not isinstance(node, Form) or node.head not in names:
+            raise ProgramError(f"expected one of {', '.join(names)}, found {node}")
+        if node.head in parts:
+            raise ProgramError(f"({node.head}) is repeated")
+        parts[node.head] = only_argument(node)
+    if any(names.index(a) > names.index(b) for a, b in pairwise(parts)):
+        raise ProgramError(f"the order must be {', '.join(names)}")
+    return parts

@@ -1,13 +1,12 @@
-"""Days, times of day, lengths and slots, as programs say them."""
+"""Read days, times of day, durations and time slots from the arguments of programs."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from itertools import pairwise
 
-from fewparse.domains.calendar.reader import Form, Node, ProgramError, Word
-from fewparse.domains.calendar.world import DAY_ENDS, DAY_STARTS, Interval, World
+from fewparse.domains.calendar.reader import Form, Node, ProgramError, Word, named_arguments, only_argument, word
+from fewparse.domains.calendar.world import DAY_END, DAY_START, Interval, World
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -15,8 +14,8 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 WEEKS = {"last-week": -7, "this-week": 0, "next-week": 7}
-PARTS = {"morning": (0, 12), "afternoon": (12, 18)}
-DEFAULT_LENGTH = timedelta(minutes=30)
+DAY_PARTS = {"morning": (0, 12), "afternoon": (12, 18)}
+DEFAULT_DURATION = timedelta(minutes=30)
 
 _TIME = re.compile(r"([1-9]|1[0-2])(?::([0-5][0-9]))?(am|pm)")
 _NUMBER = re.compile(r"[1-9][0-9]{0,2}")
@@ -24,32 +23,18 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,2}")
 
 @dataclass(frozen=True)
 class Slot:
-    """When someone or something should be free: a stretch of one day, and how much of it is needed.
-
-    Without a need the whole stretch has to be free.
-    """
+    """A time slot: an interval within one day, and the duration needed in it; None means the whole interval."""
 
     within: Interval
     need: timedelta | None
 
     def fits(self, gaps: Sequence[Interval]) -> bool:
+        """Return whether one of the free gaps is long enough."""
         return any(gap.length >= (self.need or self.within.length) for gap in gaps)
 
 
-def one(form: Form) -> Node:
-    """The only argument of a form."""
-    if len(form.args) != 1:
-        raise ProgramError(f"({form.head}) takes one argument, not {len(form.args)}")
-    return form.args[0]
-
-
-def word(node: Node, expected: str) -> str:
-    if not isinstance(node, Word):
-        raise ProgramError(f"expected {expected}, found {node}")
-    return node.word
-
-
 def number(node: Node) -> int:
+    """Return a number from 1 to 999."""
     text = word(node, "a number")
     if not _NUMBER.fullmatch(text):
         raise ProgramError(f"expected a number from 1 to 999, found {text}")
@@ -57,10 +42,12 @@ def number(node: Node) -> int:
 
 
 def is_time(node: Node) -> bool:
+    """Return whether a node is a time of day."""
     return isinstance(node, Word) and (node.word == "noon" or _TIME.fullmatch(node.word) is not None)
 
 
 def clock_time(node: Node) -> time:
+    """Return a time of day such as `9:30am` or `noon`."""
     text = word(node, "a time")
     if text == "noon":
         return time(12)
@@ -71,11 +58,11 @@ def clock_time(node: Node) -> time:
 
 
 def day(node: Node, world: World) -> date:
-    """A weekday is its next one after today; `last-` makes it the latest before today."""
+    """Return a day: a weekday is the next one after today, and with `last-` the latest one before today."""
     text = word(node, "a day")
-    near = {"yesterday": -1, "today": 0, "tomorrow": 1}
-    if text in near:
-        return world.today + timedelta(days=near[text])
+    relative = {"yesterday": -1, "today": 0, "tomorrow": 1}
+    if text in relative:
+        return world.today + timedelta(days=relative[text])
     past = text.startswith("last-")
     name = text.removeprefix("last-")
     if name in WEEKDAYS:
@@ -91,7 +78,7 @@ def day(node: Node, world: World) -> date:
 
 
 def days(node: Node, world: World) -> range:
-    """The ordinals of one day, or of a week from Monday to Sunday."""
+    """Return the ordinals of a day, or of a week from Monday to Sunday."""
     if isinstance(node, Word) and node.word in WEEKS:
         monday = world.today.toordinal() - world.today.weekday() + WEEKS[node.word]
         return range(monday, monday + 7)
@@ -100,30 +87,31 @@ def days(node: Node, world: World) -> range:
 
 
 def duration(node: Node) -> timedelta:
+    """Return the duration of `(minutes N)` or `(hours N)`."""
     if isinstance(node, Form) and node.head in ("minutes", "hours"):
-        return timedelta(**{node.head: number(one(node))})
-    raise ProgramError(f"expected a length such as (minutes 30), found {node}")
+        return timedelta(**{node.head: number(only_argument(node))})
+    raise ProgramError(f"expected a duration such as (minutes 30), found {node}")
 
 
 def slot(nodes: Sequence[Node], world: World) -> Slot:
-    """A slot from its parts: (on) a day, today unless said; (at), (after), (before); and (for) a length."""
-    parts = parts_of(nodes, ("on", "at", "after", "before", "for"))
+    """Read a slot from (on), by default today; (at), or (after) and (before); and (for), the duration."""
+    parts = named_arguments(nodes, ("on", "at", "after", "before", "for"))
     if not parts.keys() - {"for"}:
         raise ProgramError("a slot needs a day or a time")
     when = day(parts["on"], world) if "on" in parts else world.today
     need = duration(parts["for"]) if "for" in parts else None
-    start, end = _hour(when, DAY_STARTS), _hour(when, DAY_ENDS)
+    start, end = _hour(when, DAY_START), _hour(when, DAY_END)
     at = parts.get("at")
     if at is not None:
         if "after" in parts or "before" in parts:
             raise ProgramError("a slot has either (at) or (after) and (before)")
-        if isinstance(at, Word) and at.word in PARTS:
-            first, last = PARTS[at.word]
+        if isinstance(at, Word) and at.word in DAY_PARTS:
+            first, last = DAY_PARTS[at.word]
             start, end = max(start, _hour(when, first)), min(end, _hour(when, last))
         else:
             now = isinstance(at, Word) and at.word == "now"
             start = datetime.combine(when, world.now.time() if now else clock_time(at))
-            end = start + (need or DEFAULT_LENGTH)
+            end = start + (need or DEFAULT_DURATION)
     if "after" in parts:
         start = datetime.combine(when, clock_time(parts["after"]))
     if "before" in parts:
@@ -131,20 +119,6 @@ def slot(nodes: Sequence[Node], world: World) -> Slot:
     if start >= end:
         raise ProgramError("the slot ends before it starts")
     return Slot(Interval(start, end), need)
-
-
-def parts_of(nodes: Sequence[Node], names: Sequence[str]) -> dict[str, Node]:
-    """The arguments of the parts `(name argument)`, which stand in the order of `names`."""
-    parts: dict[str, Node] = {}
-    for node in nodes:
-        if not isinstance(node, Form) or node.head not in names:
-            raise ProgramError(f"expected one of {', '.join(names)}, found {node}")
-        if node.head in parts:
-            raise ProgramError(f"({node.head}) is said twice")
-        parts[node.head] = one(node)
-    if any(names.index(a) > names.index(b) for a, b in pairwise(parts)):
-        raise ProgramError(f"the parts stand in the order {', '.join(names)}")
-    return parts
 
 
 def _hour(when: date, hour: int) -> datetime:

@@ -1,4 +1,4 @@
-"""The facts the calendar programs are executed over: people, rooms, meetings and a fixed present."""
+"""The database of the calendar domain: people, rooms, meetings and a fixed current time."""
 
 import json
 from collections.abc import Iterator
@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 ONLINE = "online"
-DAY_STARTS, DAY_ENDS = 9, 18
+DAY_START, DAY_END = 9, 18
 
 
 @dataclass(frozen=True)
 class Person:
+    """A person; `manager` is the id of another one."""
+
     id: str
     name: str
     surname: str
@@ -25,6 +27,8 @@ class Person:
 
 @dataclass(frozen=True)
 class Room:
+    """A meeting room."""
+
     id: str
     name: str
     capacity: int
@@ -34,16 +38,18 @@ class Room:
 
 @dataclass(frozen=True)
 class Interval:
-    """A stretch of time, its end excluded."""
+    """A half-open interval of time."""
 
     start: datetime
     end: datetime
 
     @property
     def length(self) -> timedelta:
+        """The duration of the interval."""
         return self.end - self.start
 
     def overlaps(self, other: "Interval") -> bool:
+        """Return whether two intervals have a common moment."""
         return self.start < other.end and other.start < self.end
 
     def __str__(self) -> str:
@@ -52,6 +58,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class Meeting:
+    """A meeting; people are given by their ids, and `room` is an id or `online`."""
+
     title: str
     span: Interval
     organizer: str
@@ -64,6 +72,8 @@ class Meeting:
 
 @dataclass(frozen=True)
 class World:
+    """All facts: people and rooms by their ids, and meetings in the order of their start."""
+
     now: datetime
     me: str
     people: dict[str, Person]
@@ -72,13 +82,14 @@ class World:
 
     @property
     def today(self) -> date:
+        """The current day."""
         return self.now.date()
 
-    def gaps(self, who: frozenset[str], room: str | None, within: Interval) -> Iterator[Interval]:
-        """The stretches of `within` in which all of `who` and the room, if any, have no meeting."""
+    def gaps(self, people: frozenset[str], room: str | None, within: Interval) -> Iterator[Interval]:
+        """Yield the intervals of `within` in which no one of the people, nor the room, has a meeting."""
         start = within.start
         for meeting in self.meetings:
-            if not (meeting.attendees & who or meeting.room == room) or not meeting.span.overlaps(within):
+            if not (meeting.attendees & people or meeting.room == room) or not meeting.span.overlaps(within):
                 continue
             if meeting.span.start > start:
                 yield Interval(start, meeting.span.start)
@@ -88,20 +99,23 @@ class World:
 
 
 def show_day(moment: date) -> str:
+    """Format a day, such as `Wed 2026-03-11`."""
     return f"{moment:%a} {moment:%Y-%m-%d}"
 
 
 def show_time(moment: datetime) -> str:
+    """Format a time of day, such as `9:30am`."""
     return f"{moment.hour % 12 or 12}:{moment:%M}{'am' if moment.hour < 12 else 'pm'}"
 
 
 def show_moment(moment: datetime) -> str:
+    """Format a day and a time of day."""
     return f"{show_day(moment)} {show_time(moment)}"
 
 
 @cache
 def load_world() -> World:
-    """The world of `world.json`, its meetings in the order in which they start."""
+    """Load `world.json`, once."""
     facts = json.loads(Path(__file__).with_name("world.json").read_text(encoding="utf-8"))
     people = {entry["id"]: Person(**entry) for entry in facts["people"]}
     rooms = {

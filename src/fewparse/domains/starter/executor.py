@@ -1,4 +1,4 @@
-"""Execute programs: `execute` gets a program that the grammar accepts and returns its answer."""
+"""Execute programs: `execute` takes a program that the grammar accepts, and returns its answer."""
 
 import re
 
@@ -11,7 +11,7 @@ HOME = {
 
 
 def execute(program: str) -> object:
-    """The answer: any value that JSON can say. An exception is shown as the program's error."""
+    """Return the answer, any JSON value. An exception is shown as the error of the program."""
     if match := re.fullmatch(r'\(note "(.+)"\)', program):
         return {"noted": match[1]}
     if match := re.fullmatch(r"\(ask \((\w+) (\w+)\)\)", program):

@@ -1,0 +1,158 @@
+"""The interface of a benchmark dataset: its domains, its published files, and their conversion to the normal form.
+
+A dataset is a package with three files:
+
+domain.toml    the settings of its domains
+sources.json   the published files: repository, commit, and the path, size and SHA-256 of each file
+dataset.py     a subclass of `Dataset`, and an instance of it that is listed in `fewparse.datasets.registry`
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from fewparse.datasets.download import Progress, RemoteFile, fetch_all
+from fewparse.datasets.storage import TRAIN, ImportResult, StoredDomain, find_stored, write_files
+from fewparse.errors import DataError, UsageError
+
+ORIGINAL = "original"
+CHECK_FILE = "Check that the file is complete and unchanged, or copy or download it again."
+ONLY_ONCE = "Import from a folder that has the file only once."
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file in the repository of a dataset."""
+
+    path: PurePosixPath
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The published files of a dataset; `base_url` is their repository at one commit."""
+
+    base_url: str
+    files: tuple[PublishedFile, ...]
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of each file by its name."""
+        return {file.path.name: file.sha256 for file in self.files}
+
+    def is_published(self, path: Path, content: bytes) -> bool:
+        """Return False if a published file has this name and another content."""
+        expected = self.hashes.get(path.name)
+        return expected is None or hashlib.sha256(content).hexdigest() == expected
+
+
+@dataclass(frozen=True)
+class ConvertedFiles:
+    """Files in the normal form, by their paths below the dataset's folder; `notes` are messages for the user."""
+
+    files: Mapping[str, bytes]
+    notes: tuple[str, ...] = ()
+
+
+class Dataset(ABC):
+    """A benchmark dataset. Subclasses set `name`, `domains` and `folder`, and implement `convert`."""
+
+    name: str
+    """The name of the dataset, such as `overnight`."""
+    domains: tuple[str, ...]
+    """The names of its domains: `name` alone if there is only one, else `name/part` for each."""
+    folder: Path
+    """The folder with its domain.toml and sources.json."""
+    required_files: tuple[str, ...] = ()
+    """Files that every stored domain has besides its training and test examples."""
+    optional_files: tuple[str, ...] = ()
+    """Files that a stored domain may have."""
+
+    @abstractmethod
+    def convert(self, source: Path) -> ConvertedFiles:
+        """Convert the dataset's files in or below an existing folder to the normal form.
+
+        Raises `DataUnavailable` if the folder has none of them, and `DataError` at a mistake in one of them.
+        """
+
+    def settings(self, domain: str) -> dict[str, str]:
+        """Return the keys of domain.toml that have another value for this domain."""
+        return {}
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The published files, as listed in sources.json."""
+        table = json.loads((self.folder / "sources.json").read_text(encoding="utf-8"))
+        repository = table["repository"].replace("https://github.com/", "https://raw.githubusercontent.com/")
+        files = (PublishedFile(PurePosixPath(p), f["bytes"], f["sha256"]) for p, f in table["files"].items())
+        return Sources(f"{repository}/{table['commit']}", tuple(files))
+
+    def download(
+        self, data: Path, progress: Progress | None = None, base_url: str | None = None, force: bool = False
+    ) -> ImportResult:
+        """Download the published files that are missing in the data folder, or all if forced, and import them.
+
+        `base_url` is a mirror, on which the files have the same paths as in the repository.
+        """
+        base = (base_url or os.environ.get(mirror_variable(self.name)) or self.sources.base_url).rstrip("/")
+        original = data / self.name / ORIGINAL
+        files = [
+            RemoteFile(f"{base}/{f.path}", original / f.path.name, f.size, f.sha256) for f in self.sources.files
+        ]
+        fetch_all(files, progress, force)
+        return self.import_from(original, data)
+
+    def import_from(self, source: Path, data: Path) -> ImportResult:
+        """Store all domains found in or below a folder in the data folder, or none if there is an error."""
+        if not source.is_dir():
+            raise UsageError(f"there is no folder {source}")
+        converted = self.convert(source)
+        written = {f"{self.name}/{path}" for path in converted.files}
+        imported = [domain for domain in self.domains if f"{domain}/{TRAIN}" in written]
+        optional = {f"{domain}/{name}" for domain in imported for name in self.optional_files}
+        outdated = [path.removeprefix(f"{self.name}/") for path in sorted(optional - written)]
+        write_files(converted.files, data / self.name, outdated)
+        return ImportResult(tuple(d for d in self.stored(data) if d.domain in imported), converted.notes)
+
+    def stored(self, data: Path) -> tuple[StoredDomain, ...]:
+        """Return the domains that are in the data folder."""
+        found = (find_stored(d, data / d, self.required_files, self.optional_files) for d in self.domains)
+        return tuple(domain for domain in found if domain)
+
+
+def mirror_variable(dataset: str) -> str:
+    """Return the name of the environment variable for a mirror of a dataset."""
+    return f"FEWPARSE_{dataset.upper()}_URL"
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file; raise `DataError` if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+
+
+def decode(content: bytes, path: Path) -> str:
+    """Return the text of a file, decompressed if its name ends in .gz; raise `DataError` if it has none."""
+    try:
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        return content.decode("utf-8")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"not a complete gzip file: {error}", path, hint=CHECK_FILE) from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"not UTF-8 text (byte {error.start + 1})", path, line, hint=CHECK_FILE) from None
+
+
+def not_published(path: Path) -> str:
+    """Return the note on a file that differs from the published one."""
+    return f"{path} is not the published file; imported as it is"

@@ -1,0 +1,45 @@
+"""Every registered dataset obeys the laws of datasets."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fewparse.datasets.registry import DATASETS
+from fewparse.datasets.smcalflow.dataset import TRAINING_IDS
+from fewparse.example import Example
+from fewparse.testing import DATASET_LAWS
+from fewparse.testing.datasets import Law
+from support.file_server import original_form, original_name
+from support.smcalflow_files import DEV_LIST, DIALOGUES, TEST_LIST, TurnRow, to_dialogue_lines, to_id_list
+
+
+def write_overnight(folder: Path) -> None:
+    """Write two of the eight domains as SEMPRE files."""
+    examples = [Example(f"utterance {i}", f"(call f {i})", f"canonical {i}") for i in range(3)]
+    for domain in ("calendar", "recipes"):
+        for split, chosen in (("train", examples[:2]), ("test", examples[2:])):
+            (folder / original_name(domain, split)).write_text(original_form(chosen))
+
+
+def write_smcalflow(folder: Path) -> None:
+    """Write dialogues with the ids of the training turns and two others, and the lists of test and dev ids."""
+    ids = [line.split(",") for line in TRAINING_IDS.read_text().split()]
+    train = sorted((dialogue, int(index)) for dialogue, index in ids)
+    turns = [TurnRow(dialogue, i, "book it", "(Book)") for dialogue, i in (*train, ("dev", 0), ("test", 0))]
+    (folder / DIALOGUES).write_bytes(gzip.compress(to_dialogue_lines(turns), mtime=0))
+    (folder / TEST_LIST).write_bytes(to_id_list(turns[-1:]))
+    (folder / DEV_LIST).write_bytes(to_id_list(turns[-2:-1]))
+
+
+WRITERS = {"overnight": write_overnight, "smcalflow": write_smcalflow}
+
+
+@pytest.mark.parametrize("name", DATASETS.names)
+@pytest.mark.parametrize("law", DATASET_LAWS, ids=lambda law: law.__name__)
+def test_a_dataset_obeys_the_law(law: Law, name: str, tmp_path: Path) -> None:
+    source, folder = tmp_path / "source", tmp_path / "folder"
+    source.mkdir()
+    folder.mkdir()
+    WRITERS[name](source)
+    law(DATASETS[name], source, folder)
