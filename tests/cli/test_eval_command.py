@@ -28,7 +28,7 @@ def test_a_domain_is_judged_beside_what_needs_no_model(lamps: str) -> None:
     assert [line.split("  ")[0] for line in table] == [
         "no model: nearest training utterance, embedding",
         "no model: nearest training utterance, bm25",
-        "no model: output that explains the utterance best",
+        "no model: output with the best word alignment",
         "no model: most similar canonical utterance, embedding",
         "speculative W=3",
     ]
@@ -101,7 +101,7 @@ def test_another_file_of_the_data_is_parsed_by_its_name_and_judged_by_normal_for
     assert report["title"].startswith("lamps: 2 dev_2 items, target program")
     assert report["title"].endswith(", judged by normal form; the constraint admits 1 of 2 gold outputs")
     nearest = next(row for row in report["rows"] if row["system"].endswith("bm25"))
-    assert (nearest["accuracy"]["value"], nearest["exact_program"]["value"]) == (0.5, 0)
+    assert (nearest["accuracy"]["value"], nearest["exact_match"]["value"]) == (0.5, 0)
 
 
 def test_of_a_run_without_constraint_no_reach_is_told(lamps: str) -> None:

@@ -16,11 +16,20 @@ from fewparse.cli.remote import speaking
 from fewparse.cli.warnings import prepared
 from fewparse.domains.load import load_domain
 from fewparse.evaluate.baselines import baselines
-from fewparse.evaluate.gold_coverage import reachable
+from fewparse.evaluate.gold_coverage import gold_coverage
 from fewparse.evaluate.metrics import Judge, count
 from fewparse.evaluate.records import Records
-from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, spent_by
-from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted, refuse_learned
+from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, total_usage
+from fewparse.evaluate.run import (
+    TEST,
+    Split,
+    SystemResult,
+    check_not_tuned_on,
+    evaluate,
+    every_decoder,
+    load_split,
+    parser_systems,
+)
 from fewparse.lm.load import EMBEDDED, open_model
 from fewparse.options import Options
 
@@ -104,9 +113,9 @@ def evaluation(
     loaded.check(options.target, options.prompt)
     spoken = prepared(loaded, options.target)
     settings = {options.describe(): own} | (every_decoder() if compare else {})
-    items = held_out(loaded, split)[:limit]
-    refuse_learned(loaded, split, options.target, options.adapter)
-    reach = reachable(loaded, options, items)
+    items = load_split(loaded, split)[:limit]
+    check_not_tuned_on(loaded, split, options.target, options.adapter)
+    coverage = gold_coverage(loaded, options, items)
     judged_by = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)
     remote = speaking(
@@ -115,23 +124,23 @@ def evaluation(
     with download_progress() as progress:
         opened = open_model(model, progress, remote)
     simple = list(baselines(spoken, options.target, opened, options.search.seed))
-    asked = prompted(spoken, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
-    with item_progress(len(items) * (len(simple) + len(asked))) as after:
-        outcomes = evaluate(loaded, [*simple, *asked], items, split, records, after)
-    table = rows(outcomes, asked[0].name)
+    prompted = parser_systems(spoken, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
+    with item_progress(len(items) * (len(simple) + len(prompted))) as after:
+        results = evaluate(loaded, [*simple, *prompted], items, split, records, after)
+    table = rows(results, prompted[0].name)
     title = (
         f"{loaded.name}: {len(items)} {split} items, target {options.target}, "
         f"{len(spoken.examples)} examples taught, {options.examples} in the prompt by {options.retriever} "
         f"({options.order}), {opened.name}, judged by {judged_by}"
     )
-    if reach is not None:
-        title += f"; the constraint admits {reach.right} of {reach.items} gold outputs"
-    if shortened := sum(record.examples_dropped > 0 for record in outcomes[-1].records):
+    if coverage is not None:
+        title += f"; the constraint admits {coverage.correct} of {coverage.items} gold outputs"
+    if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):
         title += f"; fewer examples on {shortened} items, where not all fit into the model's context"
-    if failed := failed_items(outcomes):
+    if failed := failed_items(results):
         title += f"; {failed} items failed"
-    admitted = None if reach is None else reach.right
-    usage = spent_by(outcomes)
+    admitted = None if coverage is None else coverage.correct
+    usage = total_usage(results)
     found: dict[str, object] = {"title": title, "judged_by": judged_by, "gold_outputs_admitted": admitted}
     found |= {"rows": table, "usage": usage.as_dict()}
     report = json.dumps(found, ensure_ascii=False, indent=1)
@@ -141,19 +150,19 @@ def evaluation(
     typer.echo(report if as_json else f"{title}\n\n{plain(table)}")
     if not (opened.local or as_json):
         typer.echo(f"\n{spent(usage)}")
-    for reason, times in failures(outcomes).most_common():
+    for reason, times in failures(results).most_common():
         err.print(f"failed {times} times: {reason}", markup=False)
 
 
 @contextmanager
-def item_progress(total: int) -> Iterator[Callable[[list[Outcome]], None]]:
+def item_progress(total: int) -> Iterator[Callable[[list[SystemResult]], None]]:
     """A progress bar on standard error, with the accuracy so far of the system that comes last."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("parsing", total=total)
 
-        def after(outcomes: list[Outcome]) -> None:
-            right = count([record.right_within(1) for record in outcomes[-1].records])
+        def after(results: list[SystemResult]) -> None:
+            right = count([record.correct_within(1) for record in results[-1].records])
             progress.update(task, advance=1, description=f"accuracy {right.value:.2f}")
 
         yield after
