@@ -1,6 +1,6 @@
-"""Choose the settings of the bundled calendar domain on its training examples alone.
+"""Choose the settings of the bundled calendar domain on its training examples.
 
-A sample of them is held out of the pool and parsed, one setting changed at a time; the test set is never touched.
+A sample of them is held out of the pool and parsed, with one setting changed at a time. The test set is not used.
 Run: make settings, or `python benchmarks/calendar_settings.py [number of items]`.
 """
 
@@ -40,7 +40,7 @@ CHANGES: list[dict[str, object]] = [
 
 
 def main(limit: int) -> None:
-    """One row a change."""
+    """Write one row per change."""
     whole = load_domain("calendar")
     held_out = random.Random(11).sample(whole.examples, limit)
     domain = replace(whole, examples=tuple(e for e in whole.examples if e not in held_out))
@@ -49,7 +49,7 @@ def main(limit: int) -> None:
 
 
 def describe(change: dict[str, object]) -> str:
-    """The name of a row."""
+    """Return the name of a row."""
     if not change:
         return "base: " + ", ".join(f"{name} {value}" for name, value in BASE.items())
     return ", ".join(f"{name} {value}" for name, value in change.items())

@@ -1,7 +1,7 @@
-"""Compare the two targets on the calendar: the model says programs, or canonical utterances that stand for them.
+"""Compare the two targets on the calendar: the model generates programs, or canonical utterances.
 
 Run: python benchmarks/targets.py [test | train]. `train` parses a sample of the training examples instead of the
-test set, with no example of the same program in the prompt: what the domain's target was chosen by.
+test set, with no example of the same program in the prompt; the domain's target was chosen on these.
 """
 
 import random
@@ -23,7 +23,7 @@ HELD_OUT = 120
 
 
 def main(part: str) -> None:
-    """One row a target and decoder."""
+    """Write one row per target and decoder."""
     domain = load_domain("calendar")
     items = domain.test_examples
     if part == "train":

@@ -121,7 +121,7 @@ def test_misuse_is_explained_before_anything_is_loaded(
 def hidden_torch(folder: Path) -> dict[str, str]:
     """An environment in which torch is not installed."""
     (folder / "torch.py").write_text(WITHOUT_TORCH)
-    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def test_without_torch_the_error_names_the_extra(tmp_path: Path) -> None:
