@@ -38,7 +38,7 @@ def tune(
         ),
     ] = DEFAULT.held_out,
     patience: Annotated[
-        int, typer.Option(help="Stop to look for the number of epochs after so many that were worse.")
+        int, typer.Option(help="Stop the search for the number of epochs after this many worse epochs.")
     ] = DEFAULT.patience,
     rank: Annotated[int, typer.Option(help="The rank of the LoRA layers: the adapter's size.")] = DEFAULT.rank,
     scale: Annotated[

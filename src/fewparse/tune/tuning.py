@@ -215,8 +215,8 @@ class Tuning:
 def best_epochs(correct_by_epoch: Sequence[int], items: int) -> int:
     """Return the last epoch that is at most one standard error worse than the best one; 0 if there are none.
 
-    Accuracy goes on to rise long after the loss on held-out examples is at its lowest, and a few held-out items
-    cannot distinguish neighbouring epochs: fewer epochs are only better where accuracy clearly falls.
+    Accuracy still rises long after the loss on held-out examples has reached its minimum, and a few held-out items
+    cannot distinguish neighbouring epochs: fewer epochs are only better if accuracy clearly falls.
     """
     best = max(correct_by_epoch, default=0)
     standard_error = math.sqrt(best * (items - best) / items)
