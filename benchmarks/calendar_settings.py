@@ -1,6 +1,6 @@
-"""Choose the settings of the bundled calendar domain on its training examples alone.
+"""Choose the settings of the bundled calendar domain on its training examples.
 
-A sample of them is held out of the pool and parsed, one setting changed at a time; the test set is never touched.
+A sample of them is held out of the pool and parsed, with one setting changed at a time. The test set is not used.
 Run: make settings, or `python benchmarks/calendar_settings.py [number of items]`.
 """
 
@@ -9,9 +9,10 @@ import sys
 from dataclasses import replace
 
 from fewparse import load_domain, open_model
+from fewparse.options import ParserOptions
 from measure import compare
 
-BASE: dict[str, object] = {
+BASE: ParserOptions = {
     "target": "program",
     "prompt": "lisp",
     "examples": 10,
@@ -21,7 +22,7 @@ BASE: dict[str, object] = {
     "width": 5,
     "rerank": 4.0,
 }
-CHANGES: list[dict[str, object]] = [
+CHANGES: list[ParserOptions] = [
     {},
     {"rerank": 0.0},
     {"rerank": 2.0},
@@ -40,7 +41,7 @@ CHANGES: list[dict[str, object]] = [
 
 
 def main(limit: int) -> None:
-    """One row a change."""
+    """Write one row per change."""
     whole = load_domain("calendar")
     held_out = random.Random(11).sample(whole.examples, limit)
     domain = replace(whole, examples=tuple(e for e in whole.examples if e not in held_out))
@@ -48,8 +49,8 @@ def main(limit: int) -> None:
     compare("calendar-settings", domain, open_model(), held_out, settings)
 
 
-def describe(change: dict[str, object]) -> str:
-    """The name of a row."""
+def describe(change: ParserOptions) -> str:
+    """Return the name of a row."""
     if not change:
         return "base: " + ", ".join(f"{name} {value}" for name, value in BASE.items())
     return ", ".join(f"{name} {value}" for name, value in change.items())

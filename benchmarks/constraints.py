@@ -1,4 +1,4 @@
-"""Constraint speed on the calendar grammar, beside one forward pass of the embedded model, in one run.
+"""Measure the speed of constraints on the calendar grammar, and compare it with a forward pass of the model.
 
 Run: make bench.
 """
@@ -20,7 +20,7 @@ WALKS = 60
 
 
 def main() -> None:
-    """One row a constraint: compile, mask and advance, as shares of one forward pass."""
+    """Write one row per constraint: the times to compile, mask and advance."""
     domain = load_domain("calendar")
     model = open_model()
     vocabulary = model.vocabulary
@@ -36,59 +36,59 @@ def main() -> None:
         ),
         "trie of the training programs": lambda: Trie([e.program for e in domain.examples], vocabulary),
     }
-    makers["calendar programs"]()  # makes the engine's form of the vocabulary, once a process
-    one_pass = forward_pass_seconds()
+    makers["calendar programs"]()  # converts the vocabulary for the engine, once per process
+    forward_pass = forward_pass_seconds()
     rows = []
     for name, make in makers.items():
-        begin = time.perf_counter()
+        start = time.perf_counter()
         constraint = make()
-        compiled = time.perf_counter() - begin
+        compile_seconds = time.perf_counter() - start
         masks, advances = walk(constraint)
         rows.append(
             {
                 "constraint": name,
-                "compile ms": round(compiled * 1e3, 1),
+                "compile ms": round(compile_seconds * 1e3, 1),
                 "mask µs (p50)": round(float(np.median(masks)) * 1e6, 1),
                 "mask µs (mean)": round(float(np.mean(masks)) * 1e6, 1),
                 "advance µs (p50)": round(float(np.median(advances)) * 1e6, 1),
-                "mask / forward pass": round(float(np.mean(masks)) / one_pass, 5),
+                "mask / forward pass": round(float(np.mean(masks)) / forward_pass, 5),
             }
         )
     write("constraints", rows)
 
 
 def walk(constraint: Constraint) -> tuple[list[float], list[float]]:
-    """Seconds of masks and advances along random walks."""
-    chance = random.Random(0)
+    """Return the seconds of each mask and of each advance along random walks."""
+    generator = random.Random(0)
     masks, advances = [], []
     for _ in range(WALKS):
         state = constraint.start()
         for _ in range(40):
-            begin = time.perf_counter()
+            start = time.perf_counter()
             mask = state.mask()
-            masks.append(time.perf_counter() - begin)
+            masks.append(time.perf_counter() - start)
             ids = np.flatnonzero(mask)
             if len(ids) == 0:
                 break
-            piece = constraint.vocabulary.tokens[int(chance.choice(ids))]
-            begin = time.perf_counter()
-            following = state.advance(piece)
-            advances.append(time.perf_counter() - begin)
-            assert following is not None
-            state = following
+            token = constraint.vocabulary.tokens[int(generator.choice(ids))]
+            start = time.perf_counter()
+            next_state = state.advance(token)
+            advances.append(time.perf_counter() - start)
+            assert next_state is not None
+            state = next_state
     return masks, advances
 
 
 def forward_pass_seconds() -> float:
-    """The mean of single-token passes of the embedded model."""
+    """Return the mean time of a forward pass of the embedded model over one token."""
     model = open_model()
     prompt = Prompt((Part("A list of words:", False),))
     words = model.tokenize(" one two three four five six seven eight nine ten")
     model.next_tokens(prompt, [()], 1, b"\n", Usage())
-    begin = time.perf_counter()
+    start = time.perf_counter()
     for i in range(1, len(words) + 1):
         model.next_tokens(prompt, [words[:i]], 1, b"\n", Usage())
-    seconds = time.perf_counter() - begin
+    seconds = time.perf_counter() - start
     model.close()
     return seconds / len(words)
 

@@ -1,6 +1,6 @@
-"""Compare the decoders on the calendar test set, programs as target: accuracy, requests, rounds, tokens, seconds.
+"""Compare the decoders on the calendar test set with programs as outputs: accuracy, requests, tokens, seconds.
 
-All settings run side by side on each item, so that figures of one run can be compared with each other.
+All settings run side by side on each item, so that the figures of one run are comparable.
 Run: make bench, or `python benchmarks/decoders.py [number of items]`.
 """
 
@@ -9,12 +9,13 @@ import math
 import sys
 
 from fewparse import load_domain, open_model
-from fewparse.evaluate.run import Outcome
+from fewparse.evaluate.run import SystemResult
+from fewparse.options import ParserOptions
 from measure import RESULTS, compare
 
-PLAIN = {"free_back_off": False, "free_branching": False, "forced_spans": False, "margin": math.inf}
-SPECULATIVE = {"decoder": "speculative", "temperature": 0.5}
-SETTINGS: dict[str, dict[str, object]] = {
+PLAIN: ParserOptions = {"free_back_off": False, "free_branching": False, "forced_spans": False, "margin": math.inf}
+SPECULATIVE: ParserOptions = {"decoder": "speculative", "temperature": 0.5}
+SETTINGS: dict[str, ParserOptions] = {
     "greedy": {"decoder": "greedy"},
     "beam 5": {"decoder": "beam", "width": 5},
     "beam 5, forced spans": {"decoder": "beam", "width": 5, "forced_spans": True},
@@ -42,37 +43,39 @@ SETTINGS: dict[str, dict[str, object]] = {
 
 
 def main(limit: int) -> None:
-    """One row a setting, and the agreement of W=1 T=0 with greedy."""
+    """Write one row per setting, and the agreement of speculative W=1 T=0 with greedy decoding."""
     domain = load_domain("calendar")
     items = domain.test_examples[:limit]
-    settings = {name: {**setting, "target": "program"} for name, setting in SETTINGS.items()}
+    settings: dict[str, ParserOptions] = {
+        name: {**setting, "target": "program"} for name, setting in SETTINGS.items()
+    }
     by_name = compare("decoders", domain, open_model(), items, settings)
     write_agreement(by_name["greedy"], by_name["speculative W=1 T=0"])
     write_items([item.program for item in items], by_name)
 
 
-def write_agreement(greedy: Outcome, speculative: Outcome) -> None:
-    """Where speculative decoding of one sample at temperature 0 differs from constrained greedy decoding."""
+def write_agreement(greedy: SystemResult, speculative: SystemResult) -> None:
+    """Write the items on which speculative decoding (W=1 T=0) differs from greedy decoding."""
     pairs = list(zip(first_outputs(greedy), first_outputs(speculative), strict=True))
     different = [{"greedy": a, "speculative": b} for a, b in pairs if a != b]
     agreement = {"items": len(pairs), "same": len(pairs) - len(different), "different": different}
     (RESULTS / "agreement.json").write_text(json.dumps(agreement, indent=1) + "\n")
 
 
-def write_items(gold: list[str], outcomes: dict[str, Outcome]) -> None:
-    """What each setting said for each item, to compare settings item by item."""
-    said = {name: first_outputs(outcome) for name, outcome in outcomes.items()}
-    right = {name: [r.right_within(1) for r in outcome.records] for name, outcome in outcomes.items()}
+def write_items(gold: list[str], results: dict[str, SystemResult]) -> None:
+    """Write the output of each setting for each item, and whether it is correct."""
+    outputs = {name: first_outputs(result) for name, result in results.items()}
+    correct = {name: [r.correct_within(1) for r in result.records] for name, result in results.items()}
     rows = [
-        {"gold": program, "outputs": {name: [said[name][i], right[name][i]] for name in outcomes}}
+        {"gold": program, "outputs": {name: [outputs[name][i], correct[name][i]] for name in results}}
         for i, program in enumerate(gold)
     ]
     (RESULTS / "decoders-items.json").write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def first_outputs(outcome: Outcome) -> list[str | None]:
-    """What a setting said for each item."""
-    return [record.outputs[0] if record.outputs else None for record in outcome.records]
+def first_outputs(result: SystemResult) -> list[str | None]:
+    """Return the best output for each item."""
+    return [record.outputs[0] if record.outputs else None for record in result.records]
 
 
 if __name__ == "__main__":

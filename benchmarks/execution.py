@@ -1,7 +1,7 @@
-"""How long the executor of Overnight takes: every distinct program of the eight domains, once.
+"""Measure the executor of Overnight: every distinct program of the eight domains, once.
 
-Beside it, in the same run, how long merely reading the programs takes: what is left is the work on the world.
-Run: python benchmarks/execution.py; the dataset must be there (fewparse data get overnight).
+The time to parse the programs without executing them is measured in the same run.
+Run: python benchmarks/execution.py; needs the dataset (fewparse data get overnight).
 """
 
 import time
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 
 
 def main() -> None:
-    """One row a domain, and one for all."""
+    """Write one row per domain, and one for all domains."""
     rows: list[dict[str, float]] = []
     for name in WORLDS:
         programs = [meaning.program for meaning in load_domain(f"overnight/{name}").known_outputs]
@@ -36,22 +36,22 @@ def main() -> None:
 
 
 def read_all(programs: list[str]) -> None:
-    """Only read."""
+    """Parse programs without executing them."""
     for program in programs:
         read_expression(program)
 
 
 def execute_all(programs: list[str], world: World) -> None:
-    """Read and execute."""
+    """Parse and execute programs."""
     for program in programs:
         denote(program, world)
 
 
-def timed(work: Callable[P, object], *given: P.args, **named: P.kwargs) -> float:
-    """The seconds that some work takes."""
-    begin = time.perf_counter()
-    work(*given, **named)
-    return round(time.perf_counter() - begin, 4)
+def timed(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> float:
+    """Return the seconds that a call takes."""
+    start = time.perf_counter()
+    function(*args, **kwargs)
+    return round(time.perf_counter() - start, 4)
 
 
 if __name__ == "__main__":

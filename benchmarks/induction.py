@@ -1,6 +1,6 @@
-"""How many unseen programs an induced grammar derives, by level of merging, and how large it is.
+"""Measure how many unseen programs an induced grammar derives, and its size, by level of merging.
 
-Run: python benchmarks/induction.py. Overnight and SMCalFlow are measured where their data is at hand.
+Run: python benchmarks/induction.py. Overnight and SMCalFlow are included if their data is available.
 """
 
 import gzip
@@ -17,31 +17,31 @@ from fewparse.grammar.induction.sexpr import Atom, Node, read_program
 from measure import write
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-GIVEN = 200
+TRAINING_PROGRAMS = 200
 
 
 def main() -> None:
-    """One row a domain: the share of test examples that is derived, and the same of distinct programs."""
+    """Write one row per domain: the share of test examples, and of distinct test programs, that are derived."""
     rows: list[dict[str, object]] = []
     shares: list[list[float]] = []
-    for name, given, wanted in tasks():
-        distinct = sorted(set(wanted))
-        induced = {merge: induce(given, merge) for merge in get_args(MergeLevel)}
+    for name, training, test in tasks():
+        distinct = sorted(set(test))
+        induced = {merge: induce(training, merge) for merge in get_args(MergeLevel)}
         grammars = {merge: result.grammar for merge, result in induced.items()}
-        examples = {merge: coverage(grammar, wanted).share for merge, grammar in grammars.items()}
+        examples = {merge: coverage(grammar, test).share for merge, grammar in grammars.items()}
         programs = {f"{merge}, distinct": coverage(g, distinct).share for merge, g in grammars.items()}
-        seen = {word for program in given for word in words(program)}
-        ceiling = sum(seen.issuperset(words(program)) for program in wanted) / len(wanted)
+        seen = {word for program in training for word in words(program)}
+        ceiling = sum(seen.issuperset(words(program)) for program in test) / len(test)
         figures = {**examples, **programs, "all words seen": ceiling}
         if name.startswith("overnight"):
             shares.append(list(figures.values()))
         rows.append(
             {
                 "domain": name,
-                "given programs, distinct": len(set(given)),
+                "training programs, distinct": len(set(training)),
                 "functions": induced["typed"].functions,
                 "constants": induced["typed"].constants,
-                "test examples": len(wanted),
+                "test examples": len(test),
                 "test programs, distinct": len(distinct),
                 **{key: f"{value:.3f}" for key, value in figures.items()},
                 **{f"rules, {merge}": len(grammar.rules) for merge, grammar in grammars.items()},
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def tasks() -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
-    """Each domain with the programs that are given and those that should be derived."""
+    """Yield the name, the training programs and the test programs of each domain."""
     calendar = load_domain("calendar")
     yield (
         "calendar (bundled)",
@@ -67,18 +67,18 @@ def tasks() -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
         yield "smcalflow", read(smcalflow / "train_300.jsonl"), read(smcalflow / "dev_200.jsonl")
     for domain in WORLDS if (DATA / "overnight").exists() else ():
         train, test = (DATA / "overnight" / f"{domain}.{part}.jsonl.gz" for part in ("train", "test"))
-        yield f"overnight {domain}", read(train)[:GIVEN], read(test)
+        yield f"overnight {domain}", read(train)[:TRAINING_PROGRAMS], read(test)
 
 
 def read(path: Path) -> list[str]:
-    """The programs of a file of examples."""
+    """Return the programs of a file of examples."""
     data = path.read_bytes()
     text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
     return [json.loads(line)["program"] for line in text.splitlines()]
 
 
 def words(program: str) -> set[str]:
-    """The words of a program that are no literals."""
+    """Return the words of a program that are not literals."""
     found: set[str] = set()
     agenda: list[Node] = [read_program(program)]
     while agenda:

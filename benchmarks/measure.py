@@ -1,7 +1,7 @@
-"""Shared by the benchmarks: run settings over items side by side, and write the figures down as they come."""
+"""Shared by the benchmarks: run settings on items side by side, and write tables of figures."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,13 @@ from fewparse import Domain, Example, LanguageModel, open_model
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import row
-from fewparse.evaluate.run import Outcome, Settings, Split, evaluate, prompted
+from fewparse.evaluate.run import Settings, Split, SystemResult, parser_systems, run_evaluation
 from fewparse.example import Target
-from fewparse.options import NO_ADAPTER
+from fewparse.options import NO_ADAPTER, ParserOptions
 
 RESULTS = Path(__file__).parent / "results"
 PROMPTS = Path(__file__).parent / "prompts"
-Setting = Mapping[str, object]
+Setting = ParserOptions
 
 
 def compare(
@@ -27,34 +27,36 @@ def compare(
     split: Split = "test",
     records: Path | None = None,
     target: Target = "program",
-) -> dict[str, Outcome]:
-    """Every setting on every item, behind what needs no model, as one table; the outcomes by name.
+) -> dict[str, SystemResult]:
+    """Run the baselines and every setting on all items, write a table, and return the results by name.
 
-    The model is prompted, unless a setting names an adapter.
+    The model is used without the domain's adapter, unless a setting names one.
     """
-    untuned = {name: {"adapter": NO_ADAPTER, **chosen} for name, chosen in settings.items()}
-    systems = [*baselines(domain, target, model, 0), *prompted(domain, model, untuned)]
+    untuned: Settings = {name: {"adapter": NO_ADAPTER, **chosen} for name, chosen in settings.items()}
+    systems = [*baselines(domain, target, model, 0), *parser_systems(domain, model, untuned)]
 
-    def report(outcomes: list[Outcome]) -> None:
-        if outcomes[-1].records and len(outcomes[0].records) == len(outcomes[-1].records):
-            write(file, [figures(outcome) for outcome in outcomes])
+    def report(results: list[SystemResult]) -> None:
+        if results[-1].records and len(results[0].records) == len(results[-1].records):
+            write(file, [figures(result) for result in results])
 
-    return {o.name: o for o in evaluate(domain, systems, items, split, Records(records), report)}
+    return {
+        result.name: result for result in run_evaluation(domain, systems, items, split, Records(records), report)
+    }
 
 
-def figures(outcome: Outcome) -> dict[str, Any]:
-    """The figures of a system that a table has room for."""
-    found = row(outcome, outcome)
+def figures(result: SystemResult) -> dict[str, Any]:
+    """Return the main figures of a system."""
+    found = row(result, result)
     accuracy = found["accuracy"]
     return {
-        "setting": outcome.name,
+        "setting": result.name,
         "items": found["items"],
-        "right answer": accuracy["value"],
+        "accuracy": accuracy["value"],
         "95% interval": f"{accuracy['low']:.2f}-{accuracy['high']:.2f}",
-        "right answer, not reranked": found["model_alone"]["value"],
-        "right answer, by vote": found["by_vote"]["value"],
-        "exact program": found["exact_program"]["value"],
-        "right one among 10": found["top"]["10"]["value"],
+        "before reranking": found["before_reranking"]["value"],
+        "by vote": found["by_vote"]["value"],
+        "exact match": found["exact_match"]["value"],
+        "top 10": found["top_k"]["10"]["value"],
         "requests": found["requests"],
         "rounds": found["rounds"],
         "prefill tokens": found["prefill_tokens"],
@@ -78,18 +80,18 @@ def write(file: str, rows: Sequence[dict[str, object]]) -> None:
 def compare_changes(
     file: str, domain: Domain, items: Sequence[Example], base: Setting, changes: Sequence[Setting]
 ) -> None:
-    """One setting changed at a time, on training examples: a row a change, behind the base itself."""
-    settings = {describe(change): located({**base, **change}) for change in changes}
+    """Change one setting at a time, on training examples, and write one row per change."""
+    settings = {describe(change): with_prompt_path({**base, **change}) for change in changes}
     target: Target = "program" if base["target"] == "program" else "canonical"
     compare(file, domain, open_model(), items, settings, "train", RESULTS / f"{file}-records.jsonl", target)
 
 
 def describe(change: Setting) -> str:
-    """The name of a row in which something was changed."""
+    """Return the name of a row."""
     return ", ".join(f"{name} {value}" for name, value in change.items()) or "base"
 
 
-def located(setting: Setting) -> Setting:
-    """The setting with the place of its prompt, where that is one of ours."""
+def with_prompt_path(setting: Setting) -> Setting:
+    """Replace the name of a prompt by its path, if it is in the folder `prompts`."""
     path = PROMPTS / f"{setting['prompt']}.toml"
     return {**setting, "prompt": str(path)} if path.exists() else setting

@@ -1,8 +1,8 @@
-"""Choose the settings of the Overnight domains on training examples of `overnight/calendar` alone.
+"""Choose the settings of the Overnight domains on training examples of `overnight/calendar`.
 
-The pool is the first 200 training examples, as always; what is parsed is a sample of the others, one setting
-changed at a time. The test set is never touched.
-Run: python benchmarks/overnight_settings.py [canonical | program] [number of items]; the dataset must be there.
+The pool is the first 200 training examples; a sample of the others is parsed, with one setting changed at a time.
+The test set is not used.
+Run: python benchmarks/overnight_settings.py [canonical | program] [number of items]; needs the dataset.
 """
 
 import random
@@ -10,9 +10,10 @@ import sys
 
 from fewparse import load_domain
 from fewparse.example import Target
+from fewparse.options import ParserOptions
 from measure import compare_changes
 
-BASE: dict[str, object] = {
+BASE: ParserOptions = {
     "examples": 20,
     "retriever": "embedding",
     "order": "best-last",
@@ -20,8 +21,8 @@ BASE: dict[str, object] = {
     "width": 10,
     "rerank": 4.0,
 }
-# Changes of the search come first: they share the prompt of the base, which is then read once for all.
-CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
+# Changes of the search come first: they share the prompt of the base, which is then evaluated once.
+CHANGES: dict[Target, tuple[ParserOptions, list[ParserOptions]]] = {
     "canonical": (
         {"prompt": "rewrite"},
         [
@@ -52,7 +53,7 @@ CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
 
 
 def main(target: Target, limit: int) -> None:
-    """One row a change."""
+    """Write one row per change."""
     domain = load_domain("overnight/calendar")
     items = random.Random(77).sample(domain.spare_examples, limit)
     base, changes = CHANGES[target]

@@ -1,4 +1,4 @@
-"""What a search costs over HTTP, against a real llama.cpp server: requests, rounds, waiting, throughput.
+"""Measure searches over HTTP with a real llama.cpp server: requests, rounds, latency, throughput.
 
 Run: PYTHONPATH=tests python benchmarks/remote.py requests | latency | throughput [number of items].
 """
@@ -19,13 +19,14 @@ from fewparse.lm.http.load import RemoteSettings, open_remote
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import pull
+from fewparse.options import ParserOptions
 from measure import compare, figures, write
 from support.faulty_proxy import FaultyProxy
 from support.llama_server import llama_cpp_server
 
 SLOTS = 5
-ITEMS_AT_ONCE = 2
-SETTINGS: dict[str, dict[str, Any]] = {
+CONCURRENT_ITEMS = 2
+SETTINGS: dict[str, ParserOptions] = {
     "beam 5": {"decoder": "beam", "width": 5, "target": "program"},
     "speculative W=5": {"decoder": "speculative", "width": 5, "target": "program"},
     "speculative W=5, server grammar": {
@@ -38,53 +39,50 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def remote(url: str, max_concurrency: int) -> RemoteModel:
-    """The model behind a server; nothing is answered from the cache."""
+    """Open the model of a server, without the response cache."""
     return open_remote("openai", "", RemoteSettings(base_url=url, max_concurrency=max_concurrency, cached=False))
 
 
 def requests(items: Sequence[Example]) -> None:
-    """Accuracy, requests and rounds of each way, on each item in turn."""
+    """Write accuracy, requests and rounds of each setting."""
     with llama_cpp_server(pull(), SLOTS) as url:
-        found = compare("remote-requests", load_domain("calendar"), remote(url, 1), items, SETTINGS)
-    beam, *others = (found[name] for name in SETTINGS)
+        results = compare("remote-requests", load_domain("calendar"), remote(url, 1), items, SETTINGS)
+    beam, *others = (results[name] for name in SETTINGS)
     rows = []
-    for outcome in (beam, *others):
-        row = figures(outcome)
-        against = pair([r.right_within(1) for r in outcome.records], [r.right_within(1) for r in beam.records])
+    for result in (beam, *others):
+        row = figures(result)
+        paired = pair([r.correct_within(1) for r in result.records], [r.correct_within(1) for r in beam.records])
         rows.append(
-            {
-                name: row[name]
-                for name in ("setting", "items", "right answer", "95% interval", "requests", "rounds")
-            }
+            {name: row[name] for name in ("setting", "items", "accuracy", "95% interval", "requests", "rounds")}
             | {"times fewer requests": round(figures(beam)["requests"] / row["requests"], 1)}
             | {"times fewer rounds": round(figures(beam)["rounds"] / row["rounds"], 1)}
-            | {"right where beam 5 is not": against.only_first, "wrong where it is": against.only_second}
-            | {"p": round(against.p_value, 2)}
+            | {"only this correct": paired.only_first, "only beam 5 correct": paired.only_second}
+            | {"p-value": round(paired.p_value, 2)}
         )
     write("remote-requests", rows)
 
 
 def latency(items: Sequence[Example]) -> None:
-    """Seconds an item with added milliseconds between asking and being answered."""
+    """Write the seconds per item with an added latency in milliseconds."""
     domain = load_domain("calendar")
     rows = {name: {"setting": name, "items": len(items)} for name in SETTINGS}
     for added in (0, 50, 200):
         for name, setting in SETTINGS.items():
-            # A fresh server each time: none finds prompts that another has had read.
+            # A new server each time, so that no prompt is in its cache.
             with llama_cpp_server(pull(), SLOTS) as url, FaultyProxy(url, latency=added / 2) as proxy:
                 model = remote(proxy.url, SLOTS)
                 parser = Parser.from_domain(domain, model, **setting)
-                begin = time.perf_counter()
+                start = time.perf_counter()
                 for item in items:
                     parser.parse(item.utterance)
-                seconds = (time.perf_counter() - begin) / len(items)
+                seconds = (time.perf_counter() - start) / len(items)
                 rows[name] |= {f"seconds, {added} ms added": round(seconds, 2)}
                 write("remote-latency", list(rows.values()))
                 model.close()
 
 
 class Recorder:
-    """Rounds of requests as they were asked, by the thread that asked them."""
+    """Records rounds of requests by the thread that sent them."""
 
     def __init__(self, model: RemoteModel) -> None:
         self.rounds: dict[int, list[list[dict[str, Any]]]] = defaultdict(list)
@@ -93,7 +91,7 @@ class Recorder:
         model._asker.round = self.round  # type: ignore[method-assign]
 
     def round(self, asks: Sequence[Any], usage: Usage) -> Any:
-        """Ask, and write down."""
+        """Send a round of requests and record it."""
         spent = Usage()
         replies = self._ask(asks, spent)
         usage += spent
@@ -104,29 +102,29 @@ class Recorder:
 
 
 def throughput(items: Sequence[Example]) -> None:
-    """Tokens a second of searches, and of the same requests sent without any search, each by a fresh server."""
+    """Write the tokens per second of searches, and of the same requests without a search, with new servers."""
     rows: list[dict[str, object]] = []
     for repetition in range(3):
-        with llama_cpp_server(pull(), SLOTS * ITEMS_AT_ONCE) as url:
-            model = remote(url, ITEMS_AT_ONCE * SLOTS)
+        with llama_cpp_server(pull(), SLOTS * CONCURRENT_ITEMS) as url:
+            model = remote(url, CONCURRENT_ITEMS * SLOTS)
             parser = Parser.from_domain(load_domain("calendar"), model, **SETTINGS["speculative W=5"])
             recorder = Recorder(model)
-            begin = time.perf_counter()
-            with ThreadPoolExecutor(ITEMS_AT_ONCE) as pool:
+            start = time.perf_counter()
+            with ThreadPoolExecutor(CONCURRENT_ITEMS) as pool:
                 list(pool.map(parser.parse, [item.utterance for item in items]))
-            searching = time.perf_counter() - begin
+            search_seconds = time.perf_counter() - start
             model.close()
-        with llama_cpp_server(pull(), SLOTS * ITEMS_AT_ONCE) as url:
-            begin = time.perf_counter()
-            plain = replay(url, list(recorder.rounds.values()))
-            sending = time.perf_counter() - begin
-        speeds = recorder.tokens / searching, plain / sending
+        with llama_cpp_server(pull(), SLOTS * CONCURRENT_ITEMS) as url:
+            start = time.perf_counter()
+            replayed = replay(url, list(recorder.rounds.values()))
+            replay_seconds = time.perf_counter() - start
+        speeds = recorder.tokens / search_seconds, replayed / replay_seconds
         rows.append(
             {
                 "run": repetition + 1,
                 "items": len(items),
                 "tokens, searching": recorder.tokens,
-                "tokens, plain": plain,
+                "tokens, plain": replayed,
                 "tokens/s, searching": round(speeds[0], 1),
                 "tokens/s, plain": round(speeds[1], 1),
                 "ratio": round(speeds[0] / speeds[1], 2),
@@ -136,18 +134,18 @@ def throughput(items: Sequence[Example]) -> None:
 
 
 def replay(url: str, threads: Sequence[Sequence[Sequence[dict[str, Any]]]]) -> int:
-    """Send the same requests in the same rounds, by as many threads; the tokens that came."""
-    with httpx2.Client(timeout=600) as client, ThreadPoolExecutor(SLOTS * ITEMS_AT_ONCE) as senders:
+    """Send the same requests in the same rounds and threads; return the number of tokens received."""
+    with httpx2.Client(timeout=600) as client, ThreadPoolExecutor(SLOTS * CONCURRENT_ITEMS) as senders:
 
         def send(body: dict[str, Any]) -> int:
-            answer = client.post(f"{url}/completions", json=body).json()
-            return sum(len(choice["logprobs"]["content"]) for choice in answer["choices"] if choice["logprobs"])
+            response = client.post(f"{url}/completions", json=body).json()
+            return sum(len(choice["logprobs"]["content"]) for choice in response["choices"] if choice["logprobs"])
 
         def follow(rounds: Sequence[Sequence[dict[str, Any]]]) -> int:
             return sum(sum(senders.map(send, bodies)) for bodies in rounds)
 
-        with ThreadPoolExecutor(len(threads)) as askers:
-            return sum(askers.map(follow, threads))
+        with ThreadPoolExecutor(len(threads)) as followers:
+            return sum(followers.map(follow, threads))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""One set of weights by three routes: in process, behind a llama.cpp server, and in transformers.
+"""Compare one set of weights by three routes: in process, with a llama.cpp server, and in transformers.
 
-Beam 5 over the calendar test set. Routes differ a little on one and the same string (the noise). Where two choose
-differently, the gap that decided it in each is told: between the final scores or, where the other's choice was
-dropped on the way, between its beginning and the last that was kept then. Two scores, each off by the noise, may
-change places if they are less than twice the noise apart.
+Beam 5 on the calendar test set. The routes give slightly different scores to the same string (the noise). If two
+routes choose different outputs, the gap that decided it is reported for each: the difference between the final
+scores or, if the other's choice was pruned during the search, between the score of its prefix and that of the last
+hypothesis kept in that round. Two scores that differ by less than twice the noise may change places.
 Run: PYTHONPATH=tests python benchmarks/routes.py [number of items].
 """
 
@@ -35,8 +35,8 @@ STOP = b"\n"
 
 
 @dataclass
-class Seen:
-    """What a route chose for each item, its scores of what any route chose, and by how much that lost here."""
+class RouteResult:
+    """The choice of a route for each item, its scores of all routes' choices, and by how much these lost."""
 
     best: list[str] = field(default_factory=list)
     scores: list[dict[str, float]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Seen:
 
 @contextmanager
 def route(name: str) -> Iterator[LanguageModel]:
-    """The model, by one of the routes; one at a time."""
+    """Open the model by one of the routes, and close it at the end."""
     if name == "llama.cpp server":
         with llama_cpp_server(pull(), slots=1) as url:
             model = open_model("openai:", remote=RemoteSettings(base_url=url, max_concurrency=1, cached=False))
@@ -58,58 +58,58 @@ def route(name: str) -> Iterator[LanguageModel]:
 
 
 def score(model: LanguageModel, prompt: Prompt, tokens: Prefix, ended: bool = True) -> float:
-    """The normalised score of an output, straight through."""
+    """Return the normalised score of an output, computed in one pass."""
     usage = Usage()
-    said = sum(model.score(prompt, [()], [tokens], usage)[0])
+    logprob = sum(model.score(prompt, [()], [tokens], usage)[0])
     end = model.next_tokens(prompt, [tokens], 1, STOP, usage)[0].end_logprob if ended else 0.0
-    return normalised(said + end, len(tokens) + ended)
+    return normalised(logprob + end, len(tokens) + ended)
 
 
-def gap(model: LanguageModel, found: Parse, text: str) -> float:
-    """By how much an output lost in a search: at its end, or where its beginning was dropped."""
-    scores = {candidate.text: candidate.model_score for candidate in found.candidates}
+def gap(model: LanguageModel, parse: Parse, text: str) -> float:
+    """Return by how much an output lost in a search: at the end, or in the round where its prefix was pruned."""
+    scores = {candidate.text: candidate.model_score for candidate in parse.candidates}
     if text in scores:
-        return found.candidates[0].model_score - scores[text]
-    tokens = model.tokenize(found.prompt.lead + text)
-    said = b"".join(token.bytes for token in tokens)
-    ended = [event for event in found.trace if isinstance(event, RoundEnded)]
+        return parse.candidates[0].model_score - scores[text]
+    tokens = model.tokenize(parse.prompt.lead + text)
+    output = b"".join(token.bytes for token in tokens)
+    rounds = [event for event in parse.trace if isinstance(event, RoundEnded)]
     length = 0
-    for event in ended:
-        begun = [len(kept.text) for kept in event.kept if said.startswith(kept.text)]
-        if not begun:
+    for event in rounds:
+        prefixes = [len(kept.text) for kept in event.kept if output.startswith(kept.text)]
+        if not prefixes:
             ends = accumulate(len(token.bytes) for token in tokens)
             count = next(i for i, end in enumerate(ends, 1) if end > length)
-            return min(kept.score for kept in event.kept) - score(model, found.prompt, tokens[:count], False)
-        length = max(begun)
-    raise AssertionError("kept to the end, and yet no output")
+            return min(kept.score for kept in event.kept) - score(model, parse.prompt, tokens[:count], False)
+        length = max(prefixes)
+    raise AssertionError("a prefix that is never pruned must be among the candidates")
 
 
-def look(name: str, items: Sequence[Example], seen: Mapping[str, Seen], mine: Seen) -> None:
-    """What a route says of all items, and how what other routes said fared there, as far as not known yet."""
+def run(name: str, items: Sequence[Example], results: Mapping[str, RouteResult], own: RouteResult) -> None:
+    """Parse all items by a route, and score the choices of other routes; skip what has been done before."""
     domain = load_domain("calendar")
     with route(name) as model:
         parser = Parser.from_domain(domain, model, **BEAM)
         for i, item in enumerate(items):
-            others = {other.best[i] for other in seen.values()}
-            if i < len(mine.best) and others <= mine.scores[i].keys():
+            others = {other.best[i] for other in results.values()}
+            if i < len(own.best) and others <= own.scores[i].keys():
                 continue
-            found = parser.parse(item.utterance)
-            if i == len(mine.best):
-                mine.best.append(found.output or "")
-                mine.scores.append({})
-                mine.gaps.append({})
-            for text in {mine.best[i], *others} - mine.scores[i].keys():
-                tokens = model.tokenize(found.prompt.lead + text)
-                mine.scores[i][text] = score(model, found.prompt, tokens)
-                mine.gaps[i][text] = gap(model, found, text)
-            print(f"{name} {i + 1}: {found.output}", file=sys.stderr, flush=True)
+            parse = parser.parse(item.utterance)
+            if i == len(own.best):
+                own.best.append(parse.output or "")
+                own.scores.append({})
+                own.gaps.append({})
+            for text in {own.best[i], *others} - own.scores[i].keys():
+                tokens = model.tokenize(parse.prompt.lead + text)
+                own.scores[i][text] = score(model, parse.prompt, tokens)
+                own.gaps[i][text] = gap(model, parse, text)
+            print(f"{name} {i + 1}: {parse.output}", file=sys.stderr, flush=True)
 
 
-def compared(
-    name: str, seen: dict[str, Seen], items: Sequence[Example]
+def compare(
+    name: str, results: dict[str, RouteResult], items: Sequence[Example]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """How often a route agrees with the reference, and each difference with its gaps."""
-    one, other = seen[REFERENCE], seen[name]
+    """Return the agreement of a route with the reference, and each difference with its gaps."""
+    one, other = results[REFERENCE], results[name]
     noise = sorted(abs(one.scores[i][one.best[i]] - other.scores[i][one.best[i]]) for i in range(len(items)))
     differences: list[dict[str, Any]] = []
     for i, item in enumerate(items):
@@ -133,7 +133,7 @@ def compared(
         "same output": len(items) - len(differences),
         "noise, median": round(statistics.median(noise), 3),
         "noise, 95%": round(noise[int(0.95 * (len(noise) - 1))], 3),
-        "noise, most": round(noise[-1], 3),
+        "noise, max": round(noise[-1], 3),
         "largest gap of a difference": max(
             (max(d["gap in the reference"], d["gap in the other"]) for d in differences), default=0
         ),
@@ -143,13 +143,13 @@ def compared(
 
 
 def main(limit: int) -> None:
-    """One row a route, and every difference."""
+    """Write one row per route, and all differences."""
     items = load_domain("calendar").test_examples[:limit]
-    seen = {name: Seen() for name in ROUTES}
+    results = {name: RouteResult() for name in ROUTES}
     for turn, name in enumerate((*ROUTES, *ROUTES[:-1])):
-        known = {other: seen[other] for other in ROUTES[:turn]}
-        look(name, items, known, seen[name])
-    found = [compared(name, seen, items) for name in ROUTES[1:]]
+        earlier = {other: results[other] for other in ROUTES[:turn]}
+        run(name, items, earlier, results[name])
+    found = [compare(name, results, items) for name in ROUTES[1:]]
     write("routes", [row for row, _ in found])
     differences = [difference for _, some in found for difference in some]
     (RESULTS / "routes-differences.json").write_text(json.dumps(differences, indent=1, ensure_ascii=False) + "\n")

@@ -1,6 +1,6 @@
-"""SMCalFlow's grammar: how much of the data it says, and how fast it translates and constrains the 200 test turns.
+"""Measure the SMCalFlow grammar: its coverage of the data, and the speed of translation and of constraints.
 
-Run: python benchmarks/smcalflow_grammar.py, where the data is at hand. The tokens are those of the embedded model.
+Run: python benchmarks/smcalflow_grammar.py; needs the data. The tokens are those of the embedded model.
 """
 
 import json
@@ -26,7 +26,7 @@ WARM_UP = 100
 
 
 def main() -> None:
-    """Rows of translation, of all turns and of the test turns, then rows of masks; times are in microseconds."""
+    """Write rows for translation, of all turns and of the test turns, then rows for masks."""
     if not DATA.exists():
         raise SystemExit(f"the data is not at {DATA}")
     everything = Counter(str(json.loads(line)["program"]) for line in open_lines("dev_all.jsonl.gz"))
@@ -45,39 +45,39 @@ def main() -> None:
 
 
 def translations(name: str, domain: Domain, turns: Counter[str]) -> Iterator[dict[str, object]]:
-    """A row for the way there and one for each scorer's way back: how many turns are right, and the times.
+    """Yield a row for programs to utterances, and one per scorer for utterances to programs.
 
-    Each program is translated once, but counts as often as it was said.
+    Each distinct program is translated once, but counts as often as it occurs.
     """
     plain, learned = domain.translator, domain.scored_translator("learned")
     assert plain is not None
     assert learned is not None
     programs = list(turns)
     warm_up(plain, programs[:WARM_UP])
-    seconds, said = timed(plain.to_utterance, programs)
-    utterances = {program: u for program, u in zip(programs, said, strict=True) if u is not None}
-    right = sum(turns[program] for program in utterances)
-    yield row(f"{name}, program to utterance", right, turns.total(), seconds)
+    seconds, translated = timed(plain.to_utterance, programs)
+    utterances = {program: u for program, u in zip(programs, translated, strict=True) if u is not None}
+    correct = sum(turns[program] for program in utterances)
+    yield row(f"{name}, program to utterance", correct, turns.total(), seconds)
     for scorer, translator in (("shortest", plain), ("learned", learned)):
-        seconds, back = timed(translator.to_program, list(utterances.values()))
-        answers = zip(utterances, back, strict=True)
-        right = sum(turns[program] for program, answer in answers if is_same(program, answer))
-        yield row(f"{name}, utterance to program, {scorer}", right, turns.total(), seconds)
+        seconds, programs_back = timed(translator.to_program, list(utterances.values()))
+        pairs = zip(utterances, programs_back, strict=True)
+        correct = sum(turns[program] for program, translated in pairs if is_same(program, translated))
+        yield row(f"{name}, utterance to program, {scorer}", correct, turns.total(), seconds)
 
 
 def warm_up(translator: Translator, programs: Sequence[str]) -> None:
-    """Translate both ways: the automaton learns the grammar."""
+    """Translate both ways, to fill the automaton's cache."""
     for program in programs:
         translator.to_program(translator.to_utterance(program).best or "")
 
 
-def is_same(program: str, answer: str | None) -> bool:
-    """Whether what came back is the program."""
-    return answer is not None and normal_form(answer) == normal_form(program)
+def is_same(program: str, translated: str | None) -> bool:
+    """Return whether two programs have the same normal form."""
+    return translated is not None and normal_form(translated) == normal_form(program)
 
 
 def masks(domain: Domain, model: LanguageModel) -> Iterator[dict[str, object]]:
-    """A row a constraint: how many of the right outputs it allows, and the masks on the way."""
+    """Yield a row per constraint: how many gold outputs it admits, and the time of their masks."""
     free = with_overrides(domain, None, None, copy=False)
     makers: Mapping[str, tuple[Domain, Target]] = {
         "masks, programs": (free, "program"),
@@ -86,7 +86,7 @@ def masks(domain: Domain, model: LanguageModel) -> Iterator[dict[str, object]]:
         "masks, utterances, copied text": (domain, "canonical"),
         "masks, programs, induced grammar": (with_overrides(domain, "induced", None, copy=False), "program"),
     }
-    compiled(free, model, "program", "")  # makes the engine's form of the vocabulary, once a process
+    compiled(free, model, "program", "")  # converts the vocabulary for the engine, once per process
     for name, (constrained, target) in makers.items():
         compiling, masking, allowed = [], [], 0
         fixed = not constrained.constraint_kind.depends_on_utterance
@@ -103,37 +103,37 @@ def masks(domain: Domain, model: LanguageModel) -> Iterator[dict[str, object]]:
 
 
 def compiled(domain: Domain, model: LanguageModel, target: Target, utterance: str) -> tuple[Constraint, float]:
-    """A constraint, and the seconds that it takes to make it."""
+    """Return a constraint and the seconds to compile it."""
     assert model.vocabulary is not None
-    _ = domain.side(target)  # reads the grammar, once a domain
-    begin = time.perf_counter()
+    _ = domain.side(target)  # reads the grammar, once per domain
+    start = time.perf_counter()
     constraint = domain.constraint(model.vocabulary, target, utterance)
-    return constraint, time.perf_counter() - begin
+    return constraint, time.perf_counter() - start
 
 
 def walk(constraint: Constraint, tokens: Sequence[bytes]) -> tuple[list[float], bool]:
-    """Seconds of the masks along an output, as far as it is allowed, and whether it is to its end."""
+    """Return the seconds of the masks along an output, as far as it is admitted, and whether all of it is."""
     state, seconds = constraint.start(), []
     for token in tokens:
-        begin = time.perf_counter()
+        start = time.perf_counter()
         state.mask()
-        seconds.append(time.perf_counter() - begin)
-        following = state.advance(token)
-        if following is None:
+        seconds.append(time.perf_counter() - start)
+        next_state = state.advance(token)
+        if next_state is None:
             return seconds, False
-        state = following
+        state = next_state
     return seconds, state.may_end
 
 
 def row(
-    name: str, right: int, total: int, seconds: Sequence[float], compiling: Sequence[float] = ()
+    name: str, correct: int, total: int, seconds: Sequence[float], compiling: Sequence[float] = ()
 ) -> dict[str, object]:
-    """The figures of one measurement."""
+    """Return the figures of one measurement."""
     return {
-        "measured": name,
+        "measurement": name,
         "turns": total,
-        "right": right,
-        "share": f"{right / total:.4f}",
+        "correct": correct,
+        "share": f"{correct / total:.4f}",
         "mean µs": round(statistics.fmean(seconds) * 1e6, 1),
         "p50 µs": round(statistics.median(seconds) * 1e6, 1),
         "p95 µs": round(statistics.quantiles(seconds, n=20)[18] * 1e6, 1),

@@ -1,7 +1,7 @@
-"""Choose the settings of SMCalFlow on its 300 training examples alone, each parsed without itself.
+"""Choose the settings of SMCalFlow on its 300 training examples, each parsed without itself in the prompt.
 
-One setting is changed at a time, on a sample of the examples. The dev sets are never touched.
-Run: python benchmarks/smcalflow_settings.py [canonical | program] [number of items]; the dataset must be there.
+One setting is changed at a time, on a sample of the examples. The dev sets are not used.
+Run: python benchmarks/smcalflow_settings.py [canonical | program] [number of items]; needs the dataset.
 """
 
 import random
@@ -9,11 +9,12 @@ import sys
 
 from fewparse import load_domain
 from fewparse.example import Target
+from fewparse.options import ParserOptions
 from measure import compare_changes
 
-BASE: dict[str, object] = {"prompt": "chatml", "examples": 20, "decoder": "beam", "width": 5, "rerank": 0.0}
-# Changes of the search come first: they share the prompt of the base, which is then read once for all.
-CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
+BASE: ParserOptions = {"prompt": "chatml", "examples": 20, "decoder": "beam", "width": 5, "rerank": 0.0}
+# Changes of the search come first: they share the prompt of the base, which is then evaluated once.
+CHANGES: dict[Target, tuple[ParserOptions, list[ParserOptions]]] = {
     "canonical": (
         {"max_tokens": 60},
         [
@@ -33,7 +34,7 @@ CHANGES: dict[Target, tuple[dict[str, object], list[dict[str, object]]]] = {
 
 
 def main(target: Target, limit: int) -> None:
-    """One row a change."""
+    """Write one row per change."""
     domain = load_domain("smcalflow")
     items = random.Random(77).sample(domain.examples, limit)
     base, changes = CHANGES[target]

@@ -1,7 +1,7 @@
-"""Compare the two targets on the calendar: the model says programs, or canonical utterances that stand for them.
+"""Compare the two targets on the calendar: the model generates programs, or canonical utterances.
 
 Run: python benchmarks/targets.py [test | train]. `train` parses a sample of the training examples instead of the
-test set, with no example of the same program in the prompt: what the domain's target was chosen by.
+test set, with no example of the same program in the prompt; the domain's target was chosen on these.
 """
 
 import random
@@ -9,21 +9,23 @@ import sys
 from dataclasses import replace
 
 from fewparse import load_domain, open_model
+from fewparse.example import Target
+from fewparse.options import ParserOptions
 from measure import compare
 
-DECODERS: dict[str, dict[str, object]] = {
+DECODERS: dict[str, ParserOptions] = {
     "greedy": {"decoder": "greedy"},
     "beam 5": {"decoder": "beam", "width": 5},
     "speculative W=5": {"decoder": "speculative", "width": 5},
     "speculative W=10": {"decoder": "speculative", "width": 10},
     "speculative W=10, unconstrained": {"decoder": "speculative", "width": 10, "constrained": False},
 }
-TARGETS = ("program", "canonical")
+TARGETS: tuple[Target, ...] = ("program", "canonical")
 HELD_OUT = 120
 
 
 def main(part: str) -> None:
-    """One row a target and decoder."""
+    """Write one row per target and decoder."""
     domain = load_domain("calendar")
     items = domain.test_examples
     if part == "train":
@@ -31,7 +33,7 @@ def main(part: str) -> None:
         programs = {example.program for example in sample}
         domain = replace(domain, examples=tuple(e for e in domain.examples if e.program not in programs))
         items = tuple(sample)
-    settings = {
+    settings: dict[str, ParserOptions] = {
         f"{target}, {name}": {**decoder, "target": target}
         for target in TARGETS
         for name, decoder in DECODERS.items()

@@ -1,7 +1,7 @@
-"""Translation both ways on a grammar of about 1,000 rules: SMCalFlow's type tables and our literal rules.
+"""Measure translation both ways with a grammar of about 1,000 rules: SMCalFlow's type tables and literal rules.
 
-Run: python benchmarks/translation.py, where the data is at hand. Beside it, in the same run, what Lark's Earley
-parser takes to read the same programs with the same rules, as a yardstick for the machine.
+Run: python benchmarks/translation.py; needs the data. Lark's Earley parser parses the same programs with the same
+rules in the same run, for comparison.
 """
 
 import gzip
@@ -24,11 +24,11 @@ from measure import write
 DATA = Path(__file__).parents[2] / "shared" / "data" / "smcalflow"
 LITERALS = Path(__file__).parent / "smcalflow" / "literals.scfg"
 PROGRAMS = 600
-BY_LARK = 20
+LARK_PROGRAMS = 20
 
 
 def main() -> None:
-    """One row a direction and scorer: milliseconds a text, and how many come back as they were."""
+    """Write one row per direction and scorer: milliseconds per text, and the share of exact round trips."""
     if not DATA.exists():
         raise SystemExit(f"the data is not at {DATA}")
     grammar = read_grammar()
@@ -37,61 +37,61 @@ def main() -> None:
     learned = translator.with_learned_scorer(
         f" {json.loads(line)['program']}" for line in open_lines("train_300.jsonl")
     )
-    for program in programs[:100]:  # the automaton learns the grammar
+    for program in programs[:100]:  # fills the automaton's cache
         translator.to_program(translator.to_utterance(program).best or "")
     rows = []
     to_utterance, utterances = timed(translator.to_utterance, programs)
     rows.append(row("program to utterance", to_utterance, 0, len(programs)))
-    spoken = [(program, utterance) for program, utterance in zip(programs, utterances, strict=True) if utterance]
+    pairs = [(program, utterance) for program, utterance in zip(programs, utterances, strict=True) if utterance]
     for name, chosen in (("shortest", translator), ("learned", learned)):
-        seconds, back = timed(chosen.to_program, [utterance for _, utterance in spoken])
-        same = sum(program == answer for (program, _), answer in zip(spoken, back, strict=True))
-        rows.append(row(f"utterance to program, {name}", seconds, same, len(spoken)))
-    rows.append(row("program read by Lark", by_lark(grammar, programs[:BY_LARK]), 0, BY_LARK))
+        seconds, back = timed(chosen.to_program, [utterance for _, utterance in pairs])
+        same = sum(program == translated for (program, _), translated in zip(pairs, back, strict=True))
+        rows.append(row(f"utterance to program, {name}", seconds, same, len(pairs)))
+    rows.append(row("program read by Lark", lark_seconds(grammar, programs[:LARK_PROGRAMS]), 0, LARK_PROGRAMS))
     write("translation", rows)
 
 
 def read_grammar() -> SynchronousGrammar:
-    """The induced rules and ours."""
+    """Read the induced rules and the literal rules."""
     sources = folder_sources(DATA / "released-grammar")
     return read_scfg([*sources, (LITERALS.name, LITERALS.read_text(encoding="utf-8"))])
 
 
 def distinct_programs() -> list[str]:
-    """A random sample; every text of this grammar begins with a space."""
+    """Return a random sample of programs; every text of this grammar begins with a space."""
     programs = {f" {json.loads(line)['program']}" for line in open_lines("dev_all.jsonl.gz")}
     return random.Random(0).sample(sorted(programs), PROGRAMS)
 
 
 def open_lines(name: str) -> list[str]:
-    """The lines of a data file."""
+    """Return the lines of a data file."""
     raw = (DATA / name).read_bytes()
     return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode("utf-8").splitlines()
 
 
 def timed(translate: Callable[[str], Translation], texts: Sequence[str]) -> tuple[list[float], list[str | None]]:
-    """Seconds and best answer of each text."""
-    seconds, answers = [], []
+    """Return the seconds and the best translation of each text."""
+    seconds, translations = [], []
     for text in texts:
-        begin = time.perf_counter()
-        answers.append(translate(text).best)
-        seconds.append(time.perf_counter() - begin)
-    return seconds, answers
+        start = time.perf_counter()
+        translations.append(translate(text).best)
+        seconds.append(time.perf_counter() - start)
+    return seconds, translations
 
 
-def by_lark(grammar: SynchronousGrammar, programs: Sequence[str]) -> list[float]:
-    """Seconds that Lark takes to read programs."""
+def lark_seconds(grammar: SynchronousGrammar, programs: Sequence[str]) -> list[float]:
+    """Return the seconds that Lark takes to parse each program."""
     parser = Lark(to_lark(grammar.side("program")), parser="earley", lexer="dynamic_complete", ambiguity="forest")
     seconds = []
     for program in programs:
-        begin = time.perf_counter()
+        start = time.perf_counter()
         parser.parse(program)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.perf_counter() - start)
     return seconds
 
 
 def row(name: str, seconds: Sequence[float], same: int, total: int) -> dict[str, object]:
-    """The figures of one direction."""
+    """Return the figures of one direction."""
     cuts = statistics.quantiles(seconds, n=20)
     return {
         "direction": name,
@@ -100,7 +100,7 @@ def row(name: str, seconds: Sequence[float], same: int, total: int) -> dict[str,
         "p50 ms": round(statistics.median(seconds) * 1e3, 2),
         "p95 ms": round(cuts[18] * 1e3, 2),
         "max ms": round(max(seconds) * 1e3, 1),
-        "come back": f"{same / total:.3f}" if same else "",
+        "round trip": f"{same / total:.3f}" if same else "",
     }
 
 

@@ -1,8 +1,8 @@
-"""What makes a better pupil: one thing changed at a time, judged by training examples that are not taught.
+"""Compare tuning settings: one thing changed at a time, evaluated on training examples that are not tuned on.
 
 Run: python benchmarks/tuning_settings.py DOMAIN TARGET [CHANGE ...], for example `overnight/calendar canonical
-"epochs 12" "canonical pairs"`. Where all training examples are taught, a development set judges (smcalflow), or
-200 of them are held out (calendar).
+"epochs 12" "canonical pairs"`. If all training examples are tuned on, the items are a development set (smcalflow)
+or 200 examples that are held out (calendar).
 """
 
 import json
@@ -29,33 +29,33 @@ from fewparse.lm.adapter import Provenance
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.prompt import bundled_template
 from fewparse.rerank import Alignment
+from fewparse.tune.augment import augmenter_for
 from fewparse.tune.config import TuneConfig
-from fewparse.tune.dataset import Lesson, Lessons
+from fewparse.tune.dataset import TrainingSequence, TrainingSet
 from fewparse.tune.gguf_writer import write_adapter
-from fewparse.tune.lora import Pupil
-from fewparse.tune.trainer import Course
-from fewparse.tune.variation import variation
+from fewparse.tune.lora import LoraModel
+from fewparse.tune.trainer import Trainer
 from measure import RESULTS, write
 
-JUDGED = 200
+ITEMS = 200
 DEVELOPMENT = "dev_100"
 WEIGHTS = (0.0, 1.6, 3.2, 6.0, 12.0)
 TUNED = bundled_template("tuned")
 OTHER = replace(TUNED, query=TUNED.query.replace("{utterance}", "{utterance} (the other way)"))
-"""How the other target is asked for, where one adapter learns both."""
-MEMORY = 0.97
-SAMPLED, SHALLOW = 100, 6
-"""So many random sentences of a grammar, and how deep: about as long as those of examples."""
+"""The prompt for the other target, if one adapter is tuned for both."""
+DECAY = 0.97
+SAMPLED, MAX_DEPTH = 100, 6
+"""The number of random sentences of a grammar, and their depth: about as long as the outputs of examples."""
 
 BASE = TuneConfig()
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is different from the base."""
+    """A difference from the base setting."""
 
     config: TuneConfig = BASE
-    varied: bool = True
+    augmented: bool = True
     pairs: bool = False
     both: bool = False
     examples: int = 0
@@ -67,12 +67,12 @@ CHANGES = {
     "base": Change(),
     "epochs 5": Change(TuneConfig(epochs=5)),
     "epochs 12": Change(TuneConfig(epochs=12)),
-    "rate 0.0005": Change(TuneConfig(rate=5e-4)),
-    "rate 0.002": Change(TuneConfig(rate=2e-3)),
+    "learning rate 0.0005": Change(TuneConfig(learning_rate=5e-4)),
+    "learning rate 0.002": Change(TuneConfig(learning_rate=2e-3)),
     "rank 4": Change(TuneConfig(rank=4)),
     "rank 16": Change(TuneConfig(rank=16)),
-    "batch 4": Change(TuneConfig(batch=4)),
-    "not varied": Change(varied=False),
+    "batch size 4": Change(TuneConfig(batch_size=4)),
+    "not augmented": Change(augmented=False),
     "canonical pairs": Change(pairs=True),
     "both targets": Change(both=True),
     "2 examples in the prompt": Change(examples=2),
@@ -81,98 +81,102 @@ CHANGES = {
 }
 
 
-class Mixed(Lessons):
-    """Lessons of several kinds in every epoch."""
+class MixedSet(TrainingSet):
+    """Several training sets, all of them in every batch."""
 
-    def __init__(self, kinds: Sequence[Lessons]) -> None:
-        self._kinds = kinds
-        self.plain = tuple(lesson for kind in kinds for lesson in kind.plain)
+    def __init__(self, parts: Sequence[TrainingSet]) -> None:
+        self._parts = parts
+        self.sequences = tuple(sequence for part in parts for sequence in part.sequences)
 
-    def batches(self, size: int, seed: int, epoch: int) -> Iterator[list[Lesson]]:
-        """As many of each kind in a batch as its share."""
-        share = [max(1, round(size * len(kind) / len(self))) for kind in self._kinds]
-        streams = [kind.batches(part, seed, epoch) for kind, part in zip(self._kinds, share, strict=True)]
-        for together in zip_longest(*streams, fillvalue=[]):
-            yield [lesson for part in together for lesson in part]
+    def batches(self, config: TuneConfig, epoch: int) -> Iterator[list[TrainingSequence]]:
+        """Yield batches in which each part has its share."""
+        sizes = [max(1, round(config.batch_size * len(part) / len(self))) for part in self._parts]
+        streams = [
+            part.batches(replace(config, batch_size=size), epoch)
+            for part, size in zip(self._parts, sizes, strict=True)
+        ]
+        for batches in zip_longest(*streams, fillvalue=[]):
+            yield [sequence for batch in batches for sequence in batch]
 
 
-class Prompted(Lessons):
-    """Lessons whose prompt has the most similar other examples."""
+class FewShotSet(TrainingSet):
+    """Training sequences whose prompts have the most similar other examples."""
 
     def __init__(self, parser: Parser, model: EmbeddedModel, examples: Sequence[Example], target: Target) -> None:
         self._parser = parser
         super().__init__(model, TUNED, examples, target)
 
-    def _make(self, example: Example) -> Lesson:
-        plain = super()._make(example)
+    def _sequence(self, example: Example) -> TrainingSequence:
+        plain = super()._sequence(example)
         prompt = self._model.prompt_ids(self._parser.prompt(example.utterance, example.context, [example])[1])
-        return Lesson((*prompt, *plain.tokens[plain.start :]), len(prompt))
+        return TrainingSequence((*prompt, *plain.tokens[plain.output_start :]), len(prompt))
 
 
-class ShortFirst(Lessons):
-    """Lessons in the order of their length, in the first epoch."""
+class ShortFirstSet(TrainingSet):
+    """Training sequences ordered by length in the first epoch."""
 
-    def batches(self, size: int, seed: int, epoch: int) -> Iterator[list[Lesson]]:
-        """Short ones first, then as ever."""
+    def batches(self, config: TuneConfig, epoch: int) -> Iterator[list[TrainingSequence]]:
+        """Yield short sequences first in the first epoch, then in random order."""
         if epoch:
-            yield from super().batches(size, seed, epoch)
+            yield from super().batches(config, epoch)
             return
-        ordered = sorted(self.plain, key=lambda lesson: len(lesson.tokens))
-        for at in range(0, len(ordered), size):
-            yield ordered[at : at + size]
+        ordered = sorted(self.sequences, key=lambda sequence: len(sequence.tokens))
+        for start in range(0, len(ordered), config.batch_size):
+            yield ordered[start : start + config.batch_size]
 
 
-class Average:
-    """A running mean of what a pupil knows."""
+class WeightAverage:
+    """An exponential moving average of the LoRA weights."""
 
-    def __init__(self, pupil: Pupil) -> None:
-        self._pupil = pupil
-        self._mean = pupil.state()
+    def __init__(self, model: LoraModel) -> None:
+        self._model = model
+        self._mean = model.state()
 
     def after_step(self, step: int, loss: float) -> None:
-        """Move towards what is known now; at first quickly."""
-        for mean, known in zip(self._mean, self._pupil.parameters(), strict=True):
-            mean.lerp_(known.detach(), max(1 - MEMORY, 1 / (step + 1)))
+        """Update the average with the current weights, with a larger share in the first steps."""
+        for mean, weights in zip(self._mean, self._model.parameters(), strict=True):
+            mean.lerp_(weights.detach(), max(1 - DECAY, 1 / (step + 1)))
 
-    def take(self) -> None:
-        """Let the pupil know the mean."""
-        self._pupil.restore(self._mean)
+    def apply(self) -> None:
+        """Load the average into the model."""
+        self._model.restore(self._mean)
 
 
 def main(name: str, target: Target, chosen: Sequence[str]) -> None:
-    """One row a change."""
-    domain, judged = divided(load_domain(name).for_target(target))
+    """Write one row per change."""
+    domain, items = split(load_domain(name).for_target(target))
     model = open_model()
     assert isinstance(model, EmbeddedModel)
     file = f"tuning-settings-{name.replace('/', '-')}-{target}"
-    kept = RESULTS / f"{file}.json"
-    rows: list[dict[str, Any]] = json.loads(kept.read_text()) if kept.exists() else []
+    path = RESULTS / f"{file}.json"
+    rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
     for change in chosen:
         rows = [row for row in rows if row["changed"] != change]
-        rows.append({"changed": change, **figures(CHANGES[change], domain, target, judged, model)})
+        rows.append({"changed": change, **figures(CHANGES[change], domain, target, items, model)})
         write(file, rows)
 
 
-def divided(domain: Domain) -> tuple[Domain, list[Example]]:
-    """The domain, and examples that it does not teach: to spare, for development, or held out."""
+def split(domain: Domain) -> tuple[Domain, list[Example]]:
+    """Return the domain, and items that it is not tuned on: spare examples, a development set, or held out."""
     if domain.spare_examples:
         order = np.random.default_rng(7).permutation(len(domain.spare_examples))
-        return domain, [domain.spare_examples[i] for i in order[:JUDGED]]
+        return domain, [domain.spare_examples[i] for i in order[:ITEMS]]
     if DEVELOPMENT in (files := split_files(domain)):
         return domain, list(read_examples(files[DEVELOPMENT]))
     order = np.random.default_rng(5).permutation(len(domain.examples))
-    taught = tuple(domain.examples[i] for i in sorted(order[JUDGED:]))
-    return replace(domain, examples=taught), [domain.examples[i] for i in order[:JUDGED]]
+    examples = tuple(domain.examples[i] for i in sorted(order[ITEMS:]))
+    return replace(domain, examples=examples), [domain.examples[i] for i in order[:ITEMS]]
 
 
 def figures(
-    change: Change, domain: Domain, target: Target, judged: Sequence[Example], model: EmbeddedModel
+    change: Change, domain: Domain, target: Target, items: Sequence[Example], model: EmbeddedModel
 ) -> dict[str, Any]:
-    """Learn for all epochs, then parse what was not taught."""
-    begin = time.perf_counter()
-    pupil = Pupil(model.path, change.config.rank, change.config.scale)
-    course = Course(pupil, lessons(change, domain, target, model), change.config.epochs, change.config)
-    average = Average(pupil) if change.average else None
+    """Train for all epochs, then parse the items."""
+    start = time.perf_counter()
+    lora_model = LoraModel(model.path, change.config)
+    training = training_set(change, domain, target, model)
+    trainer = Trainer(lora_model, training, change.config.epochs, change.config)
+    average = WeightAverage(lora_model) if change.average else None
     losses: list[float] = []
 
     def after_step(step: int, loss: float) -> None:
@@ -180,55 +184,55 @@ def figures(
         if average is not None:
             average.after_step(step, loss)
 
-    while course.done < course.epochs:
+    while trainer.epochs_done < trainer.epochs:
         losses.clear()
-        course.epoch(after_step)
+        trainer.run_epoch(after_step)
     if average is not None:
-        average.take()
-    learned = time.perf_counter() - begin
+        average.apply()
+    seconds = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "adapter.gguf"
-        write_adapter(path, pupil, provenance(domain, target, model))
-        found = parsed(domain, target, model, judged, path, change.examples)
+        write_adapter(path, lora_model, provenance(domain, target, model))
+        candidates = parse(domain, target, model, items, path, change.examples)
     return {
         "loss of the last epoch": round(sum(losses) / len(losses), 3),
-        "seconds": round(learned),
-        "items": len(judged),
-        **{f"right, rerank {weight}": right(found, domain, target, weight) for weight in WEIGHTS},
+        "seconds": round(seconds),
+        "items": len(items),
+        **{f"accuracy, rerank {weight}": accuracy(candidates, domain, target, weight) for weight in WEIGHTS},
     }
 
 
-def lessons(change: Change, domain: Domain, target: Target, model: EmbeddedModel) -> Lessons:
-    """What is learned."""
-    names = variation(domain) if change.varied else None
+def training_set(change: Change, domain: Domain, target: Target, model: EmbeddedModel) -> TrainingSet:
+    """Return the training set of a change."""
+    augmenter = augmenter_for(domain) if change.augmented else None
     if change.examples:
         parser = Parser.from_domain(
             domain, model, target=target, adapter="none", prompt="tuned", examples=change.examples
         )
-        return Prompted(parser, model, domain.examples, target)
+        return FewShotSet(parser, model, domain.examples, target)
     if change.short_first:
-        return ShortFirst(model, TUNED, domain.examples, target, names)
-    kinds = [Lessons(model, TUNED, domain.examples, target, names)]
+        return ShortFirstSet(model, TUNED, domain.examples, target, augmenter)
+    parts = [TrainingSet(model, TUNED, domain.examples, target, augmenter)]
     if change.pairs:
-        kinds.append(Lessons(model, TUNED, spoken(domain), target))
+        parts.append(TrainingSet(model, TUNED, canonical_pairs(domain), target))
     if change.both:
         other: Target = "program" if target == "canonical" else "canonical"
-        kinds.append(Lessons(model, OTHER, domain.for_target(other).examples, other, names))
-    return Mixed(kinds) if len(kinds) > 1 else kinds[0]
+        parts.append(TrainingSet(model, OTHER, domain.for_target(other).examples, other, augmenter))
+    return MixedSet(parts) if len(parts) > 1 else parts[0]
 
 
-def spoken(domain: Domain) -> list[Example]:
-    """Canonical utterances that stand for themselves: a sample of the grammar, or all of a closed language."""
+def canonical_pairs(domain: Domain) -> list[Example]:
+    """Return canonical utterances as examples: a sample of the grammar, or all of a finite set of outputs."""
     if domain.constraint_kind.synchronous:
         assert isinstance(domain.language, SynchronousGrammar)
-        sampled = sample_pairs(domain.language, SAMPLED, seed=0, depth=SHALLOW)
+        sampled = sample_pairs(domain.language, SAMPLED, seed=0, depth=MAX_DEPTH)
         return [Example(pair.utterance, pair.program, pair.utterance) for pair in sampled]
-    said = {e.canonical: replace(e, utterance=e.canonical or "", context="") for e in domain.known_outputs}
-    return list(said.values())
+    examples = {e.canonical: replace(e, utterance=e.canonical or "", context="") for e in domain.known_outputs}
+    return list(examples.values())
 
 
 def provenance(domain: Domain, target: Target, model: EmbeddedModel) -> Provenance:
-    """Enough of it to be parsed with."""
+    """Return the fields of a provenance that a parser needs."""
     return Provenance(
         domain=domain.name,
         target=target,
@@ -245,13 +249,13 @@ def provenance(domain: Domain, target: Target, model: EmbeddedModel) -> Provenan
     )
 
 
-Found = list[tuple[Example, list[tuple[str, float, bool]]]]
+Candidates = list[tuple[Example, list[tuple[str, float, bool]]]]
 
 
-def parsed(
-    domain: Domain, target: Target, model: EmbeddedModel, judged: Sequence[Example], path: Path, examples: int
-) -> Found:
-    """The candidates of each item: text, score and whether it is right."""
+def parse(
+    domain: Domain, target: Target, model: EmbeddedModel, items: Sequence[Example], path: Path, examples: int
+) -> Candidates:
+    """Return the candidates of each item: text, score and whether it is correct."""
     chosen: dict[str, Any] = {"target": target, "adapter": path, "examples": examples}
     parser = Parser.from_domain(domain, model, decoder="beam", width=5, rerank=0.0, **chosen)
     judge = Judge(domain)
@@ -263,18 +267,18 @@ def parsed(
                 for candidate in parser.parse(item.utterance, item.context).candidates
             ],
         )
-        for item in judged
+        for item in items
     ]
 
 
-def right(found: Found, domain: Domain, target: Target, weight: float) -> float:
-    """The share that is right if candidates are reranked with a weight."""
+def accuracy(found: Candidates, domain: Domain, target: Target, weight: float) -> float:
+    """Return the share of correct items if candidates are reranked with a weight."""
     alignment = Alignment((example.utterance, example.output(target)) for example in domain.examples)
 
-    def merit(item: Example) -> Callable[[tuple[str, float, bool]], float]:
+    def score(item: Example) -> Callable[[tuple[str, float, bool]], float]:
         return lambda candidate: candidate[1] + weight * alignment.score(item.utterance, candidate[0])
 
-    best = [max(candidates, key=merit(item)) for item, candidates in found if candidates]
+    best = [max(candidates, key=score(item)) for item, candidates in found if candidates]
     return round(sum(candidate[2] for candidate in best) / len(found), 3)
 
 

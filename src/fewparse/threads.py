@@ -1,4 +1,4 @@
-"""Work through a list with several threads, and stop as soon as there is a reason to."""
+"""Run a function on a list of items in several threads, and stop early on errors and interrupts."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -6,45 +6,45 @@ from threading import Event, Lock, Thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
-NAP = 0.2
-"""The longest wait: an interrupt that one of them should not notice is noticed after it."""
+JOIN_SECONDS = 0.2
+"""The longest uninterrupted wait for a thread: an interrupt takes effect after it at the latest."""
 
 
-def work_through(
-    items: Sequence[Item], work: Callable[[Item], None], max_concurrency: int, stopping: Event
+def run_concurrently(
+    items: Sequence[Item], function: Callable[[Item], None], max_concurrency: int, stopping: Event
 ) -> None:
-    """Do the work on all items, so many at once, each begun in its turn.
+    """Call a function on all items, started in order, at most `max_concurrency` at the same time.
 
-    After an error none is begun, those begun are finished, and then the first error is raised; `stopping` is set
-    at once, for work that has a place to end early. An interrupt waits for nothing: the threads are daemons, so
-    that a request under way does not hold up the end of the process either.
+    After an error no further call is started; the running ones are finished, then the first error is raised.
+    `stopping` is set immediately, so that running calls can end early. An interrupt is raised without waiting for
+    running calls: the threads are daemons, so that a pending request does not delay the end of the process either.
     """
     if max_concurrency == 1:
         for item in items:
-            work(item)
+            function(item)
         return
-    waiting, turn = iter(items), Lock()
+    remaining, lock = iter(items), Lock()
     errors: list[BaseException] = []
 
-    def take_turns() -> None:
+    def run_thread() -> None:
         while not stopping.is_set():
-            with turn:
-                taken = list(islice(waiting, 1))
-            if not taken:
+            with lock:
+                next_item = list(islice(remaining, 1))
+            if not next_item:
                 return
             try:
-                work(taken[0])
-            except BaseException as error:  # whatever it is, it is raised where the work was asked for
+                function(next_item[0])
+            except BaseException as error:  # of any kind: it is raised again in the calling thread
                 errors.append(error)
                 stopping.set()
 
-    threads = [Thread(target=take_turns, daemon=True) for _ in range(min(max_concurrency, len(items)))]
+    threads = [Thread(target=run_thread, daemon=True) for _ in range(min(max_concurrency, len(items)))]
     try:
         for thread in threads:
             thread.start()
         for thread in threads:
             while thread.is_alive():
-                thread.join(NAP)
+                thread.join(JOIN_SECONDS)
     finally:
         stopping.set()
     if errors:

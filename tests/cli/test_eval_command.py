@@ -20,15 +20,15 @@ def test_a_domain_is_judged_beside_what_needs_no_model(lamps: str) -> None:
     assert done.code == 0, done.err
     title, empty, heads, *table = done.out.splitlines()
     assert title.startswith(
-        "lamps: 2 test items, target canonical, 3 examples taught, 2 in the prompt by bm25 (best-last)"
+        "lamps: 2 test items, target canonical, 3 training examples, 2 in the prompt by bm25 (best-last)"
     )
-    assert title.endswith(", judged by answer; the constraint admits 2 of 2 gold outputs")
+    assert title.endswith(", compared by answer; the constraint admits 2 of 2 gold outputs")
     assert not empty
     assert heads.startswith("system  ")
     assert [line.split("  ")[0] for line in table] == [
         "no model: nearest training utterance, embedding",
         "no model: nearest training utterance, bm25",
-        "no model: output that explains the utterance best",
+        "no model: output with the best word alignment",
         "no model: most similar canonical utterance, embedding",
         "speculative W=3",
     ]
@@ -38,7 +38,7 @@ def test_all_decoders_are_compared_on_the_same_items_and_every_figure_is_json(la
     done = fewparse("eval", lamps, "--compare", "--limit", "1", "--json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
-    assert (report["judged_by"], report["gold_outputs_admitted"]) == ("answer", 1)
+    assert (report["criterion"], report["gold_coverage"]) == ("answer", 1)
     table = [row for row in report["rows"] if not row["system"].startswith("no model")]
     decoders = ["greedy", "beam 5", "speculative W=5", "speculative W=10"]
     names = ["speculative W=3", *decoders, *(f"{name}, unconstrained" for name in decoders)]
@@ -83,9 +83,9 @@ def test_items_that_fail_are_told_apart_from_wrong_ones_and_the_others_are_judge
 def test_training_examples_beyond_the_pool_can_be_parsed_instead(lamps: str) -> None:
     done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--target", "program")
     assert done.code == 0, done.err
-    assert done.out.startswith("lamps: 1 train items, target program, 3 examples taught")
+    assert done.out.startswith("lamps: 1 train items, target program, 3 training examples")
     done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--pool", "2")
-    assert done.out.startswith("lamps: 2 train items, target canonical, 2 examples taught")
+    assert done.out.startswith("lamps: 2 train items, target canonical, 2 training examples")
 
 
 def test_another_file_of_the_data_is_parsed_by_its_name_and_judged_by_normal_form(lamps: str) -> None:
@@ -99,17 +99,17 @@ def test_another_file_of_the_data_is_parsed_by_its_name_and_judged_by_normal_for
     assert done.code == 0, done.err
     report = json.loads(done.out)
     assert report["title"].startswith("lamps: 2 dev_2 items, target program")
-    assert report["title"].endswith(", judged by normal form; the constraint admits 1 of 2 gold outputs")
+    assert report["title"].endswith(", compared by normal form; the constraint admits 1 of 2 gold outputs")
     nearest = next(row for row in report["rows"] if row["system"].endswith("bm25"))
-    assert (nearest["accuracy"]["value"], nearest["exact_program"]["value"]) == (0.5, 0)
+    assert (nearest["accuracy"]["value"], nearest["exact_match"]["value"]) == (0.5, 0)
 
 
 def test_of_a_run_without_constraint_no_reach_is_told(lamps: str) -> None:
     done = fewparse("eval", lamps, "--unconstrained", "--decoder", "greedy", "--limit", "1", "--json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
-    assert report["title"].endswith(", judged by answer")
-    assert report["gold_outputs_admitted"] is None
+    assert report["title"].endswith(", compared by answer")
+    assert report["gold_coverage"] is None
 
 
 def test_an_induced_constraint_can_say_programs_that_the_trie_does_not_know(lamps: str) -> None:

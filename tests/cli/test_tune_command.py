@@ -1,6 +1,7 @@
-"""`fewparse tune` as a user runs it: an adapter in the end, or a clear word why not."""
+"""`fewparse tune` as a user runs it: an adapter, or a clear error."""
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -10,13 +11,14 @@ import pytest
 
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.gguf import file_sha256
+from fewparse.tune.config import TuneConfig
 from support.cli_runner import Ended, fewparse, started, without_model
 from support.extras import need_torch
 from support.switch_domain import EXAMPLES, make_switches
 from support.tiny_model import write_tiny_model
 
-QUICK = ("--rank", "2", "--rate", "0.02", "--epochs", "1", "--held-out", "0")
-ASKED = EXAMPLES[0].utterance
+QUICK = ("--rank", "2", "--learning-rate", "0.02", "--epochs", "1", "--held-out", "0")
+UTTERANCE = EXAMPLES[0].utterance
 WITHOUT_TORCH = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n"
 
 
@@ -34,17 +36,19 @@ def switches(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tuned(tiny: Path, switches: Path) -> Ended:
-    """The summary of a tuning whose adapter lies beside the domain's examples."""
+    """A finished run; its adapter is next to the domain's examples."""
     return fewparse("tune", str(switches), "--model", f"gguf:{tiny}", *QUICK[:-2])
 
 
-def test_the_summary_tells_what_was_learned_and_how_to_use_it(tuned: Ended, tiny: Path, switches: Path) -> None:
+def test_the_summary_shows_the_figures_and_how_to_use_the_adapter(
+    tuned: Ended, tiny: Path, switches: Path
+) -> None:
     adapter = switches / "adapter-program.gguf"
     assert (tuned.code, tuned.err) == (0, "")
     first, held_out, file, next_step = tuned.out.splitlines()
     assert first.startswith("switches, target program: 12 examples, 1 epochs, ")
-    assert "held out" in held_out
-    assert held_out.endswith(" of 5 right")
+    assert held_out.startswith("  held-out examples: ")
+    assert held_out.endswith(" of 5 correct")
     assert file == f"  {adapter} (0.0 MB)"
     assert next_step == (
         f"  Try it: fewparse eval {switches} --target program --model gguf:{tiny} --adapter {adapter}"
@@ -53,22 +57,24 @@ def test_the_summary_tells_what_was_learned_and_how_to_use_it(tuned: Ended, tiny
     assert not list(switches.glob("*.tuning"))
 
 
-def test_json_tells_where_the_adapter_lies_and_comes_from(tiny: Path, switches: Path, tmp_path: Path) -> None:
-    place = tmp_path / "new" / "adapter.gguf"
+def test_json_has_the_path_and_the_provenance_of_the_adapter(tiny: Path, switches: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "adapter.gguf"
     ended = fewparse(
-        *("tune", str(switches), "--model", f"gguf:{tiny}", *QUICK, "--pool", "10", "--out", str(place), "--json")
+        *("tune", str(switches), "--model", f"gguf:{tiny}", *QUICK, "--pool", "10", "--out", str(path), "--json")
     )
     assert (ended.code, ended.err) == (0, "")
-    said = json.loads(ended.out)
-    assert (said["adapter"], said["bytes"]) == (str(place), place.stat().st_size)
-    assert (said["domain"], said["target"], said["examples"], said["epochs"]) == ("switches", "program", 10, 1)
-    assert (said["base"], said["base_sha256"]) == (f"gguf:{tiny}", file_sha256(tiny))
-    assert said["config"]["rank"] == 2
+    summary = json.loads(ended.out)
+    assert (summary["adapter"], summary["bytes"]) == (str(path), path.stat().st_size)
+    figures = tuple(summary[name] for name in ("domain", "target", "examples", "epochs"))
+    assert figures == ("switches", "program", 10, 1)
+    assert (summary["base"], summary["base_sha256"]) == (f"gguf:{tiny}", file_sha256(tiny))
+    expected = TuneConfig(rank=2, learning_rate=0.02, epochs=1, held_out=0.0)
+    assert summary["config"] == expected.as_dict()
 
 
-def test_parse_uses_the_adapter_that_it_is_told_of(tuned: Ended, tiny: Path, switches: Path) -> None:
+def test_parse_uses_the_given_adapter(tuned: Ended, tiny: Path, switches: Path) -> None:
     adapter = switches / "adapter-program.gguf"
-    command = ("parse", str(switches), ASKED, "--json", "--model", f"gguf:{tiny}", "--adapter")
+    command = ("parse", str(switches), UTTERANCE, "--json", "--model", f"gguf:{tiny}", "--adapter")
     plain, adapted = (fewparse(*command, which) for which in ("none", str(adapter)))
     assert (plain.code, adapted.code) == (0, 0), plain.err + adapted.err
     assert json.loads(plain.out)["model"] == f"gguf:{tiny}"
@@ -76,10 +82,12 @@ def test_parse_uses_the_adapter_that_it_is_told_of(tuned: Ended, tiny: Path, swi
     assert [json.loads(ended.out)["examples_used"] for ended in (plain, adapted)] == [2, 0]
 
 
-def test_an_adapter_for_other_weights_is_refused(tuned: Ended, tiny: Path, switches: Path, tmp_path: Path) -> None:
+def test_an_adapter_for_other_weights_is_rejected(
+    tuned: Ended, tiny: Path, switches: Path, tmp_path: Path
+) -> None:
     other = write_tiny_model(tmp_path / "other.gguf", seed=2)
     adapter = switches / "adapter-program.gguf"
-    ended = fewparse("parse", str(switches), ASKED, "--model", f"gguf:{other}", "--adapter", str(adapter))
+    ended = fewparse("parse", str(switches), UTTERANCE, "--model", f"gguf:{other}", "--adapter", str(adapter))
     assert (ended.code, ended.out) == (1, "")
     assert f"the adapter {adapter} was tuned for gguf:{tiny}, and gguf:{other} has other weights" in ended.err
     assert "--adapter none" in ended.err
@@ -90,10 +98,12 @@ MISUSES = {
     "too few": (["starter", "--pool", "9"], "9 examples are too few to tune a model", "at least 10"),
     "target": (["starter", "--target", "progam"], "unknown target 'progam'", "Did you mean program?"),
     "no canonical": (["starter", "--target", "canonical"], "lacks canonical utterances", "`program`"),
-    "no rate": (["starter", "--rate", "0"], "the learning rate is above 0", "at most 1"),
-    "no number": (["starter", "--rate", "nan"], "the learning rate is above 0", "at most 1"),
-    "no epochs": (["starter", "--epochs", "0"], "the epochs are 1 to 1000", ""),
-    "nearly all held out": (["starter", "--held-out", "0.9"], "held out is between 0 and 0.5", ""),
+    "no rate": (["starter", "--learning-rate", "0"], "learning_rate is 0.0, but must be above 0", "at most 1"),
+    "no number": (["starter", "--learning-rate", "nan"], "learning_rate is nan, but must be above 0", "at most 1"),
+    "no epochs": (["starter", "--epochs", "0"], "epochs is 0, but must be from 1 to 1000", ""),
+    "nearly all held out": (["starter", "--held-out", "0.9"], "held_out is 0.9, but must be from 0 to 0.5", ""),
+    "no patience": (["starter", "--patience", "0"], "patience is 0, but must be at least 1", ""),
+    "unknown layer": (["starter", "--layers", "attn_q,attn"], "unknown layer 'attn'", "Did you mean attn_"),
     "a folder": (["starter", "--out", "."], ". is a folder", "--out adapter.gguf"),
 }
 
@@ -111,60 +121,62 @@ def test_misuse_is_explained_before_anything_is_loaded(
 def hidden_torch(folder: Path) -> dict[str, str]:
     """An environment in which torch is not installed."""
     (folder / "torch.py").write_text(WITHOUT_TORCH)
-    return {"PYTHONPATH": str(folder)}
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
-def test_without_torch_the_extra_is_named(tmp_path: Path) -> None:
+def test_without_torch_the_error_names_the_extra(tmp_path: Path) -> None:
     ended = fewparse("tune", "starter", env=without_model(tmp_path) | hidden_torch(tmp_path))
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("error: tuning needs torch and more (No module named ")
+    assert ended.err.startswith("error: tuning needs the packages of the extra `tune` (No module named ")
     assert "pip install 'fewparse[tune]'" in ended.err
 
 
-def test_a_model_of_another_architecture_is_refused(tiny: Path, switches: Path, tmp_path: Path) -> None:
+def test_a_model_of_another_architecture_is_rejected(tiny: Path, switches: Path, tmp_path: Path) -> None:
     other = write_tiny_model(tmp_path / "qwen.gguf", architecture="qwen2")
     ended = fewparse("tune", str(switches), "--model", f"gguf:{other}", *QUICK, "--out", str(tmp_path / "a.gguf"))
     assert (ended.code, ended.out) == (1, "")
-    assert f"{other} is a model of the kind `qwen2`, and only `llama` can be tuned" in ended.err
+    assert f"{other} is a model of the architecture `qwen2`, and only `llama` can be tuned" in ended.err
     assert not (tmp_path / "a.gguf").exists()
 
 
-def test_a_place_that_cannot_be_written_is_named(tiny: Path, switches: Path, tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_named(tiny: Path, switches: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    place = tmp_path / "file" / "adapter.gguf"
-    ended = fewparse("tune", str(switches), "--model", f"gguf:{tiny}", *QUICK, "--out", str(place))
+    path = tmp_path / "file" / "adapter.gguf"
+    ended = fewparse("tune", str(switches), "--model", f"gguf:{tiny}", *QUICK, "--out", str(path))
     assert (ended.code, ended.out) == (1, "")
-    assert f"error: {place}" in ended.err
+    assert f"error: {path}" in ended.err
     assert "cannot be written" in ended.err
     assert "--out" in ended.err
 
 
-def interrupted(process: subprocess.Popen[bytes], once_there: Path) -> bytes:
-    """Send Ctrl-C once a file is there; what was said of it."""
-    while not once_there.exists():
+def interrupt(process: subprocess.Popen[bytes], file: Path) -> bytes:
+    """Send Ctrl-C as soon as a file exists; return standard error."""
+    while not file.exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     return process.communicate(timeout=120)[1]
 
 
-def test_ctrl_c_ends_a_tuning_with_130_and_the_same_command_goes_on(
+def test_ctrl_c_ends_a_run_with_130_and_the_same_command_resumes_it(
     tiny: Path, switches: Path, tmp_path: Path
 ) -> None:
-    place, unfinished = tmp_path / "adapter.gguf", tmp_path / "adapter.gguf.tuning"
-    longer = ("--pool", "10", "--batch", "10", "--rank", "2", "--epochs", "200", "--held-out", "0")
-    command = ("tune", str(switches), "--model", f"gguf:{tiny}", *longer, "--out", str(place))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child would inherit that it is ignored
+    path, checkpoint = tmp_path / "adapter.gguf", tmp_path / "adapter.gguf.tuning"
+    longer = ("--pool", "10", "--batch-size", "10", "--rank", "2", "--epochs", "200", "--held-out", "0")
+    command = ("tune", str(switches), "--model", f"gguf:{tiny}", *longer, "--out", str(path))
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a child process would inherit an ignored SIGINT
     try:
         process = started(*command)
     finally:
         signal.signal(signal.SIGINT, before)
     with process:
-        complaint = interrupted(process, unfinished)
+        error = interrupt(process, checkpoint)
     assert process.returncode == 130
-    assert b"Traceback" not in complaint
-    assert (place.exists(), unfinished.exists()) == (False, True)
+    assert b"Traceback" not in error
+    assert (path.exists(), checkpoint.exists()) == (False, True)
     ended = fewparse(*command, "--json")
     assert (ended.code, ended.err) == (0, "")
-    assert (place.exists(), unfinished.exists()) == (True, False)
+    assert (path.exists(), checkpoint.exists()) == (True, False)
     assert json.loads(ended.out)["epochs"] == 200

@@ -10,7 +10,7 @@ import pytest
 from fewparse import Domain, Parser, load_domain
 from fewparse.domains.check import check_domain
 from fewparse.errors import ConstraintError, DomainError, UnknownName, UsageError
-from fewparse.evaluate.run import prompted
+from fewparse.evaluate.run import parser_systems
 from fewparse.example import TARGETS, Target
 from fewparse.prompt import bundled_template
 from fewparse.vocabulary import BYTES
@@ -158,7 +158,7 @@ def test_another_kind_of_constraint_contradicts_it(kind: str, home: Path, other:
 
 
 def settings(home: Path, other: Path | None, copy: bool | None = None) -> object:
-    (system,) = prompted(load_domain(home, grammar=other, copy=copy), Reader(), {"own": {}})
+    (system,) = parser_systems(load_domain(home, grammar=other, copy=copy), Reader(), {"own": {}})
     return system.settings
 
 

@@ -1,4 +1,4 @@
-"""Models that fail now and then, and cost money: what is recorded, asked again, told, and when a run gives up."""
+"""Models that fail or cost money: what is recorded, retried and reported, and when a run is aborted."""
 
 import json
 import time
@@ -23,10 +23,10 @@ from fewparse.errors import (
 )
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows
-from fewparse.evaluate.run import HOPELESS, Outcome, evaluate
-from support.lamp_domain import RemoteSystem, Scripted, make_lamps, numbered
+from fewparse.evaluate.run import ABORT_AFTER, SystemResult, run_evaluation
+from support.lamp_domain import FixedSystem, RemoteSystem, make_lamps, numbered
 
-PATIENCE = 20
+TIMEOUT = 20
 DOWN = ServerUnavailable("the server is down", "Start it.")
 
 
@@ -43,28 +43,28 @@ def failing(*which: int, error: FewparseError = DOWN) -> Callable[[str], None]:
     return behave
 
 
-def run(domain: Domain, *systems: RemoteSystem, items: int = 4, path: Path | None = None) -> list[Outcome]:
-    return evaluate(domain, systems, numbered(items), "test", Records(path))
+def run(domain: Domain, *systems: RemoteSystem, items: int = 4, path: Path | None = None) -> list[SystemResult]:
+    return run_evaluation(domain, systems, numbered(items), "test", Records(path))
 
 
-def reasons(outcome: Outcome) -> list[str | None]:
-    return [record.failure for record in outcome.records]
+def reasons(result: SystemResult) -> list[str | None]:
+    return [record.failure for record in result.records]
 
 
 @pytest.mark.parametrize("error", [DOWN, ServerRefused("no"), ContextOverflow(9, 8), LimitExceeded("too much")])
 @pytest.mark.parametrize("max_concurrency", [1, 3])
-def test_an_item_that_a_model_cannot_parse_is_wrong_and_the_run_goes_on(
+def test_an_item_on_which_the_model_fails_is_wrong_and_the_run_continues(
     max_concurrency: int, error: FewparseError, lamps: Domain
 ) -> None:
-    (outcome,) = run(lamps, RemoteSystem(max_concurrency, failing(1, error=error)))
-    assert reasons(outcome) == [None, error.message, None, None]
-    (row,) = rows([outcome], "remote")
+    (result,) = run(lamps, RemoteSystem(max_concurrency, failing(1, error=error)))
+    assert reasons(result) == [None, error.message, None, None]
+    (row,) = rows([result], "remote")
     assert (row["items"], row["failed"], row["accuracy"]["value"]) == (4, 1, 0.75)
 
 
 @pytest.mark.parametrize("error", [ModelUnavailable("no weights"), UsageError("the utterance is empty")])
 @pytest.mark.parametrize("max_concurrency", [1, 3])
-def test_an_error_that_is_not_about_one_item_ends_the_run(
+def test_an_error_that_concerns_all_items_ends_the_run(
     max_concurrency: int, error: FewparseError, lamps: Domain
 ) -> None:
     with pytest.raises(type(error), match=error.message):
@@ -72,96 +72,100 @@ def test_an_error_that_is_not_about_one_item_ends_the_run(
 
 
 @given(st.sets(st.integers(0, 11)), st.integers(1, 6))
-def test_what_fails_and_what_is_right_does_not_depend_on_how_many_run_at_once(
+def test_failures_and_correct_items_do_not_depend_on_concurrency(
     lamps: Domain, which: set[int], max_concurrency: int
 ) -> None:
     def behave(utterance: str) -> None:
         if int(utterance) in which:
             raise ServerUnavailable(f"no answer to {utterance}")
 
-    (outcome,) = run(lamps, RemoteSystem(max_concurrency, behave), items=12)
-    assert reasons(outcome) == [f"no answer to {n}" if n in which else None for n in range(12)]
-    assert [record.right for record in outcome.records] == [() if n in which else (True,) for n in range(12)]
+    (result,) = run(lamps, RemoteSystem(max_concurrency, behave), items=12)
+    assert reasons(result) == [f"no answer to {n}" if n in which else None for n in range(12)]
+    assert [record.correct for record in result.records] == [() if n in which else (True,) for n in range(12)]
 
 
-def test_a_failed_item_is_asked_again_and_its_good_record_counts(lamps: Domain, tmp_path: Path) -> None:
+def test_a_failed_item_is_retried_by_the_next_run_until_it_succeeds(lamps: Domain, tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     run(lamps, RemoteSystem(2, failing(1, 2)), path=path)
     assert [json.loads(line)["failure"] for line in path.read_text().splitlines()].count(DOWN.message) == 2
     again = RemoteSystem(2, failing(2))
     assert reasons(run(lamps, again, path=path)[0]) == [None, None, DOWN.message, None]
-    assert sorted(again.asked) == ["1", "2"]
+    assert sorted(again.utterances) == ["1", "2"]
     last = RemoteSystem(2)
     assert reasons(run(lamps, last, path=path)[0]) == [None] * 4
-    assert last.asked == ["2"]
-    silent = RemoteSystem(2, failing(0, 1, 2, 3))
-    assert reasons(run(lamps, silent, path=path)[0]) == [None] * 4
-    assert silent.asked == []
+    assert last.utterances == ["2"]
+    failing_system = RemoteSystem(2, failing(0, 1, 2, 3))
+    assert reasons(run(lamps, failing_system, path=path)[0]) == [None] * 4
+    assert failing_system.utterances == []
 
 
-def test_a_failed_item_is_asked_again_with_the_same_records_in_hand(lamps: Domain) -> None:
+def test_a_failed_item_is_retried_with_the_same_records_object(lamps: Domain) -> None:
     records, again = Records(), RemoteSystem()
-    evaluate(lamps, [RemoteSystem(1, failing(1))], numbered(3), "test", records)
-    evaluate(lamps, [again], numbered(3), "test", records)
-    assert again.asked == ["1"]
+    run_evaluation(lamps, [RemoteSystem(1, failing(1))], numbered(3), "test", records)
+    run_evaluation(lamps, [again], numbered(3), "test", records)
+    assert again.utterances == ["1"]
 
 
-def test_a_good_record_counts_wherever_the_failed_one_stands(lamps: Domain, tmp_path: Path) -> None:
+def test_a_good_record_is_used_even_if_a_failed_one_follows_it(lamps: Domain, tmp_path: Path) -> None:
     path, other = tmp_path / "records.jsonl", tmp_path / "failed.jsonl"
     run(lamps, RemoteSystem(), path=path)
     run(lamps, RemoteSystem(1, failing(0)), path=other)
     path.write_text(path.read_text() + other.read_text())
     system = RemoteSystem()
     assert reasons(run(lamps, system, path=path)[0]) == [None] * 4
-    assert system.asked == []
+    assert system.utterances == []
 
 
 @pytest.mark.parametrize("max_concurrency", [1, 3, 8])
-def test_a_run_that_begins_with_nothing_but_one_failure_is_given_up(
+def test_a_run_is_aborted_if_its_first_items_all_fail_with_the_same_error(
     max_concurrency: int, lamps: Domain, tmp_path: Path
 ) -> None:
     system, path = RemoteSystem(max_concurrency, failing(*range(100))), tmp_path / "records.jsonl"
     with pytest.raises(ServerUnavailable, match="the server is down"):
         run(lamps, system, items=100, path=path)
-    assert max(HOPELESS, max_concurrency) <= len(system.asked) <= max(HOPELESS, max_concurrency) + max_concurrency
-    assert len(path.read_text().splitlines()) == len(system.asked), "each is told"
+    assert (
+        max(ABORT_AFTER, max_concurrency)
+        <= len(system.utterances)
+        <= max(ABORT_AFTER, max_concurrency) + max_concurrency
+    )
+    assert len(path.read_text().splitlines()) == len(system.utterances), "every failure is recorded"
 
 
-def test_a_hopeless_system_does_not_hide_behind_others(lamps: Domain) -> None:
+def test_a_run_is_aborted_if_one_of_several_systems_always_fails(lamps: Domain) -> None:
     good, bad = RemoteSystem(name="good"), RemoteSystem(1, failing(*range(100)), name="bad")
     with pytest.raises(ServerUnavailable):
         run(lamps, good, bad, items=100)
-    assert len(bad.asked) == HOPELESS
+    assert len(bad.utterances) == ABORT_AFTER
 
 
-def test_a_run_that_was_carried_on_is_given_up_too(lamps: Domain, tmp_path: Path) -> None:
+def test_a_resumed_run_is_aborted_too(lamps: Domain, tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     run(lamps, RemoteSystem(), path=path)
     system = RemoteSystem(1, failing(*range(100)))
     with pytest.raises(ServerUnavailable):
         run(lamps, system, items=100, path=path)
-    assert len(system.asked) == HOPELESS
+    assert len(system.utterances) == ABORT_AFTER
 
 
-@pytest.mark.parametrize("good", [0, 2, HOPELESS - 1])
-def test_after_one_success_there_is_hope(good: int, lamps: Domain) -> None:
-    (outcome,) = run(lamps, RemoteSystem(1, failing(*(set(range(20)) - {good}))), items=20)
-    assert reasons(outcome).count(DOWN.message) == 19
+@pytest.mark.parametrize("good", [0, 2, ABORT_AFTER - 1])
+def test_a_run_is_not_aborted_after_one_success(good: int, lamps: Domain) -> None:
+    (result,) = run(lamps, RemoteSystem(1, failing(*(set(range(20)) - {good}))), items=20)
+    assert reasons(result).count(DOWN.message) == 19
 
 
-def test_failures_of_many_kinds_do_not_end_a_run(lamps: Domain) -> None:
+def test_a_run_is_not_aborted_if_the_errors_differ(lamps: Domain) -> None:
     def behave(utterance: str) -> None:
-        raise ServerRefused(f"item {int(utterance) % 2} is not to my taste")
+        raise ServerRefused(f"item {int(utterance) % 2} is not accepted")
 
-    (outcome,) = run(lamps, RemoteSystem(1, behave), items=20)
-    assert None not in reasons(outcome)
+    (result,) = run(lamps, RemoteSystem(1, behave), items=20)
+    assert None not in reasons(result)
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_when_the_budget_is_spent_no_item_is_begun_and_what_is_done_is_kept(
-    kept: bool, lamps: Domain, tmp_path: Path
+@pytest.mark.parametrize("has_file", [True, False])
+def test_when_the_budget_is_spent_no_item_is_started_and_finished_ones_are_kept(
+    has_file: bool, lamps: Domain, tmp_path: Path
 ) -> None:
-    path = tmp_path / "records.jsonl" if kept else None
+    path = tmp_path / "records.jsonl" if has_file else None
 
     def behave(utterance: str) -> None:
         failing(1)(utterance)
@@ -171,49 +175,49 @@ def test_when_the_budget_is_spent_no_item_is_begun_and_what_is_done_is_kept(
     with pytest.raises(BudgetExceeded) as raised:
         run(lamps, system, items=100, path=path)
     assert raised.value.message == "$1.00 are spent; 2 of 100 items are done"
-    assert "he same command with a larger budget carries on" in str(raised.value.hint)
-    assert ("--out" in str(raised.value.hint)) is not kept
-    assert system.asked == ["0", "1", "2", "3"]
+    assert "he same command with a larger budget resumes the run" in str(raised.value.hint)
+    assert ("--out" in str(raised.value.hint)) is not has_file
+    assert system.utterances == ["0", "1", "2", "3"]
     if path is not None:
-        richer = RemoteSystem()
-        run(lamps, richer, items=6, path=path)
-        assert richer.asked == ["1", "3", "4", "5"]
+        resumed = RemoteSystem()
+        run(lamps, resumed, items=6, path=path)
+        assert resumed.utterances == ["1", "3", "4", "5"]
 
 
-def test_an_answer_under_way_is_kept_when_the_budget_ends_and_no_other_system_is_asked(
+def test_a_running_prediction_is_kept_when_the_budget_ends_and_no_other_system_is_run(
     lamps: Domain, tmp_path: Path
 ) -> None:
-    path, both = tmp_path / "records.jsonl", Barrier(2, timeout=PATIENCE)
+    path, both = tmp_path / "records.jsonl", Barrier(2, timeout=TIMEOUT)
 
     def behave(utterance: str) -> None:
         both.wait()
         if utterance == "0":
             raise BudgetExceeded("all is spent")
-        time.sleep(0.5)  # long enough for the other to say so
+        time.sleep(0.5)  # long enough for the other item to fail
 
     first, second = RemoteSystem(2, behave, name="first"), RemoteSystem(2, name="second")
     with pytest.raises(BudgetExceeded, match="all is spent; 0 of 100 items are done"):
         run(lamps, first, second, items=100, path=path)
-    assert (sorted(first.asked), second.asked) == (["0", "1"], [])
+    assert (sorted(first.utterances), second.utterances) == (["0", "1"], [])
     assert [json.loads(line)["utterance"] for line in path.read_text().splitlines()] == ["1"]
 
 
-def table_of(lamps: Domain, *systems: RemoteSystem | Scripted) -> list[dict[str, str]]:
-    """The plain table, cell by cell, as Markdown has it."""
-    found = rows(evaluate(lamps, systems, numbered(4), "test"), systems[0].name)
+def table_of(lamps: Domain, *systems: RemoteSystem | FixedSystem) -> list[dict[str, str]]:
+    """The cells of the Markdown table, by column."""
+    found = rows(run_evaluation(lamps, systems, numbered(4), "test"), systems[0].name)
     assert plain(found).splitlines()[0].split()[-1] == markdown(found).splitlines()[0].split()[-2]
     heads, _, *lines = ([cell.strip() for cell in line.split("|")[1:-1]] for line in markdown(found).splitlines())
     return [dict(zip(heads, line, strict=True)) for line in lines]
 
 
-def test_a_table_has_no_columns_for_failures_and_cost_where_there_are_none(lamps: Domain) -> None:
-    assert not {"failed", "cost"} & set(table_of(lamps, RemoteSystem(), Scripted("no model"))[0])
+def test_empty_columns_for_failures_and_cost_are_omitted(lamps: Domain) -> None:
+    assert not {"failed", "cost"} & set(table_of(lamps, RemoteSystem(), FixedSystem("no model"))[0])
 
 
-def test_a_table_tells_failures_and_cost_where_there_are_any(lamps: Domain) -> None:
+def test_a_table_has_columns_for_failures_and_cost_if_there_are_any(lamps: Domain) -> None:
     systems = [
         RemoteSystem(1, failing(1, 3), Usage(requests=2, cost=0.0125), name="paid"),
-        RemoteSystem(1, failing(), Usage(requests=2, cost=None), name="of an unknown price"),
+        RemoteSystem(1, failing(), Usage(requests=2, cost=None), name="unknown price"),
         RemoteSystem(name="free"),
     ]
     paid, unknown, free = table_of(lamps, *systems)
@@ -222,14 +226,14 @@ def test_a_table_tells_failures_and_cost_where_there_are_any(lamps: Domain) -> N
     assert (free["failed"], free["cost"]) == ("", "")
 
 
-def test_every_counter_is_told_as_that_of_an_item_that_did_not_fail(lamps: Domain) -> None:
+def test_counters_are_means_over_the_items_that_did_not_fail(lamps: Domain) -> None:
     usage = Usage(3, 2, 1, 1, 100, 20, 60, 40, 8, 4, 0.25, 0.0001)
     (row,) = rows(run(lamps, RemoteSystem(1, failing(2), usage)), "remote")
     assert {name: row[name] for name in usage.as_dict()} == usage.as_dict()
     assert (row["decoding_seconds"], row["items_per_second"]) == (0.5, 2)
 
 
-def test_a_cost_that_is_not_known_is_never_0(lamps: Domain) -> None:
+def test_an_unknown_cost_is_not_reported_as_0(lamps: Domain) -> None:
     usage = Usage(requests=1, cost=0.5)
 
     def behave(utterance: str) -> None:
@@ -241,14 +245,14 @@ def test_a_cost_that_is_not_known_is_never_0(lamps: Domain) -> None:
     assert (row["failed"], row["cost"]) == (4, None)
 
 
-def test_reasons_are_counted_over_all_systems_and_items_once(lamps: Domain) -> None:
+def test_error_messages_are_counted_over_all_systems_and_failed_items_once(lamps: Domain) -> None:
     odd = ServerRefused("it is\n  odd")
-    outcomes = run(lamps, RemoteSystem(1, failing(1, 2)), RemoteSystem(1, failing(1, 3, error=odd), name="other"))
-    assert failures(outcomes) == {"the server is down": 2, "it is odd": 2}
-    assert failed_items(outcomes) == 3
+    results = run(lamps, RemoteSystem(1, failing(1, 2)), RemoteSystem(1, failing(1, 3, error=odd), name="other"))
+    assert failures(results) == {"the server is down": 2, "it is odd": 2}
+    assert failed_items(results) == 3
 
 
-def test_records_of_before_there_were_failures_and_prices_are_found(lamps: Domain, tmp_path: Path) -> None:
+def test_records_without_failure_and_cost_are_read(lamps: Domain, tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     run(lamps, RemoteSystem(), path=path)
     old = []
@@ -260,5 +264,5 @@ def test_records_of_before_there_were_failures_and_prices_are_found(lamps: Domai
     path.write_text("".join(old))
     system = RemoteSystem()
     (row,) = rows(run(lamps, system, path=path), "remote")
-    assert system.asked == []
+    assert system.utterances == []
     assert (row["prompt_tokens"], row["cached"], row["cost"], row["failed"]) == (7, 0, 0, 0)

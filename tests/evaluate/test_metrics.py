@@ -1,4 +1,4 @@
-"""The figures of an evaluation, against what is known of them."""
+"""Correctness of programs, confidence intervals and paired tests, against known values."""
 
 import math
 import re
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_program_is_right_if_it_has_the_answer_of_the_gold_one(folder: Path) -> None:
+def test_a_program_is_correct_if_it_has_the_answer_of_the_gold_one(folder: Path) -> None:
     judge = Judge(load_domain(folder))
     assert judge.is_correct("abc", "abc")
     assert judge.is_correct("xyz", "abc")
@@ -41,11 +41,11 @@ def test_a_program_that_fails_to_execute_is_wrong_even_if_the_gold_one_fails_too
     assert not judge.is_correct("fails", "fails")
 
 
-def test_no_program_at_all_is_wrong(folder: Path) -> None:
+def test_a_missing_program_is_wrong(folder: Path) -> None:
     assert not Judge(load_domain(folder)).is_correct(None, "abc")
 
 
-def test_where_nothing_can_be_executed_only_the_gold_program_is_right(folder: Path) -> None:
+def test_without_an_executor_only_the_gold_program_is_correct(folder: Path) -> None:
     (folder / "domain.toml").write_text('name = "tiny"\n')
     judge = Judge(load_domain(folder))
     assert judge.is_correct("abc", "abc")
@@ -68,7 +68,7 @@ def normal(folder: Path) -> Path:
     return folder
 
 
-def test_where_nothing_can_be_executed_the_normal_form_of_the_gold_program_is_right(normal: Path) -> None:
+def test_without_an_executor_programs_with_the_gold_normal_form_are_correct(normal: Path) -> None:
     judge = Judge(load_domain(normal))
     assert judge.is_correct("(F)", "(F)")
     assert judge.is_correct("(f)", "(F)")
@@ -83,7 +83,7 @@ def test_a_prediction_without_a_normal_form_is_wrong_even_if_it_is_the_gold_prog
     assert not judge.is_correct(None, "(FenceScope)")
 
 
-def test_an_answer_goes_before_a_normal_form(normal: Path) -> None:
+def test_answers_take_precedence_over_normal_forms(normal: Path) -> None:
     settings = (normal / "domain.toml").read_text()
     (normal / "domain.toml").write_text(settings + 'executor = "executor.py:execute"\n')
     judge = Judge(load_domain(normal))
@@ -99,7 +99,7 @@ CRITERIA = {
 
 
 @pytest.mark.parametrize(("criterion", "settings"), CRITERIA.items())
-def test_a_judge_says_what_counts(criterion: str, settings: str, normal: Path) -> None:
+def test_the_criterion_depends_on_the_settings_of_the_domain(criterion: str, settings: str, normal: Path) -> None:
     (normal / "domain.toml").write_text('name = "tiny"\n' + settings)
     assert Judge(load_domain(normal)).criterion == criterion
 
@@ -121,7 +121,7 @@ def test_a_normal_form_may_be_a_function_of_an_installed_module(normal: Path) ->
         ("compare.py", "`normal_form`: "),
     ],
 )
-def test_a_normal_form_that_cannot_be_loaded_is_a_mistake_of_the_domain(
+def test_a_normal_form_that_cannot_be_loaded_is_an_error_of_the_domain(
     chosen: str, problem: str, normal: Path
 ) -> None:
     settings = f'name = "tiny"\nnormal_form = "{chosen}"\n[constraint]\nkind = "trie"\n'
@@ -131,29 +131,29 @@ def test_a_normal_form_that_cannot_be_loaded_is_a_mistake_of_the_domain(
 
 
 @pytest.mark.parametrize(
-    ("right", "items", "low", "high"),
+    ("correct", "items", "low", "high"),
     [(10, 20, 0.2993, 0.7007), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
 )
-def test_the_interval_is_wilsons(right: int, items: int, low: float, high: float) -> None:
-    assert list(Proportion(right, items).interval()) == pytest.approx([low, high], abs=1e-4)
+def test_the_interval_is_wilsons(correct: int, items: int, low: float, high: float) -> None:
+    assert list(Proportion(correct, items).interval()) == pytest.approx([low, high], abs=1e-4)
 
 
 @given(st.integers(0, 400), st.integers(1, 400))
-def test_an_interval_holds_its_share_and_stays_within_0_and_1(right: int, items: int) -> None:
-    proportion = Proportion(min(right, items), items)
+def test_an_interval_contains_its_share_and_stays_within_0_and_1(correct: int, items: int) -> None:
+    proportion = Proportion(min(correct, items), items)
     low, high = proportion.interval()
     assert 0 <= low <= proportion.value + 1e-12
     assert proportion.value - 1e-12 <= high <= 1
     assert low < high
 
 
-def test_of_no_items_nothing_is_known() -> None:
+def test_without_items_the_interval_is_everything() -> None:
     assert Proportion(0, 0).value == 0
     assert Proportion(0, 0).interval() == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("first", "second", "p"), [(0, 0, 1.0), (5, 5, 1.0), (8, 0, 2 / 256), (9, 1, 22 / 1024)])
-def test_the_sign_test_counts_coins(first: int, second: int, p: float) -> None:
+def test_the_p_value_is_that_of_the_exact_sign_test(first: int, second: int, p: float) -> None:
     assert Paired(first, second).p_value == pytest.approx(p)
 
 
@@ -165,10 +165,10 @@ def test_pairs_are_counted_item_by_item(flags: list[tuple[bool, bool]]) -> None:
     assert math.isclose(paired.p_value, Paired(paired.only_second, paired.only_first).p_value)
 
 
-def test_systems_that_saw_different_items_are_not_compared() -> None:
+def test_systems_with_different_numbers_of_items_cannot_be_compared() -> None:
     with pytest.raises(ValueError, match="shorter"):
         pair([True, False], [True])
 
 
-def test_flags_are_counted() -> None:
+def test_true_flags_are_counted() -> None:
     assert count([True, False, True]) == Proportion(2, 3)

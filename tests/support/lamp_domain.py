@@ -1,4 +1,4 @@
-"""A domain small enough to evaluate in a second, and a system whose predictions are known beforehand."""
+"""A domain small enough to evaluate in a second, and systems with fixed predictions."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def execute(program):
         raise ValueError("there is no fan here")
     return program.upper().replace("LIGHT", "LAMP")
 """
-TAUGHT = ["(on lamp)", "(off lamp)", "(on radio)", "(off radio)"]
+TRAINING = ["(on lamp)", "(off lamp)", "(on radio)", "(off radio)"]
 MEANINGS = [f"({state} {device})" for device in ("lamp", "light", "radio", "fan") for state in ("on", "off")]
 TEST = ["(on lamp)", "(off radio)"]
 
@@ -54,15 +54,15 @@ def make_lamps(folder: Path) -> Domain:
     (folder / "executor.py").write_text(EXECUTOR)
     meanings = [{"program": p, "canonical": canonical(p)} for p in MEANINGS]
     (folder / "language.jsonl").write_text(lines(meanings))
-    taught = [{"utterance": f"{words(p)} please", "program": p, "canonical": canonical(p)} for p in TAUGHT]
-    (folder / "examples.jsonl").write_text(lines(taught))
-    asked = [{"utterance": f"i want it {words(p)}", "program": p, "canonical": canonical(p)} for p in TEST]
-    (folder / "test.jsonl").write_text(lines(asked))
+    examples = [{"utterance": f"{words(p)} please", "program": p, "canonical": canonical(p)} for p in TRAINING]
+    (folder / "examples.jsonl").write_text(lines(examples))
+    test = [{"utterance": f"i want it {words(p)}", "program": p, "canonical": canonical(p)} for p in TEST]
+    (folder / "test.jsonl").write_text(lines(test))
     return load_domain(folder)
 
 
-class Scripted:
-    """Says the same programs for every item, and remembers what it was asked."""
+class FixedSystem:
+    """Predicts the same programs for every item, and records its inputs."""
 
     max_concurrency: int | None = None
 
@@ -70,7 +70,7 @@ class Scripted:
         self.name = name
         self._ranked = ranked
         self._note = note
-        self.asked: list[str] = []
+        self.utterances: list[str] = []
         self.hidden: list[list[str]] = []
 
     @property
@@ -78,14 +78,14 @@ class Scripted:
         return {"ranked": self._ranked, "note": self._note}
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
-        self.asked.append(item.utterance)
+        self.utterances.append(item.utterance)
         self.hidden.append([example.utterance for example in without])
-        candidates = (Candidate(str(p), score, p, alone) for p, score, alone in self._ranked)
+        candidates = (Candidate(str(p), score, p, model_score) for p, score, model_score in self._ranked)
         return Prediction(tuple(candidates), Usage(requests=2, forward_tokens=7), 0.5, 1.5, examples_dropped=3)
 
 
 class RemoteSystem:
-    """Echoes what it is asked as a server would: several at once, and with whatever `behave` does first."""
+    """Echoes the utterance like a model on a server, several at the same time; `behave` is called first."""
 
     def __init__(
         self,
@@ -98,14 +98,14 @@ class RemoteSystem:
         self.max_concurrency = max_concurrency
         self._behave = behave
         self._usage = usage or Usage(requests=1)
-        self.asked: list[str] = []
+        self.utterances: list[str] = []
 
     @property
     def settings(self) -> dict[str, Any]:
         return {"name": self.name}
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
-        self.asked.append(item.utterance)
+        self.utterances.append(item.utterance)
         self._behave(item.utterance)
         return Prediction((Candidate(item.utterance, 0.0, item.program, 0.0),), replace(self._usage), 0.5)
 

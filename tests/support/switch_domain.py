@@ -1,4 +1,4 @@
-"""A domain small enough to be learned in seconds."""
+"""A domain small enough to tune a model for it in seconds."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ EXAMPLES = tuple(
 
 
 def make_switches(folder: Path, examples: Sequence[Example] = EXAMPLES) -> Domain:
-    """The domain in a folder of its own."""
+    """Write the domain to a new folder and load it."""
     folder.mkdir(parents=True)
     (folder / "domain.toml").write_text(SETTINGS)
     (folder / "grammar.lark").write_text(GRAMMAR)

@@ -1,4 +1,4 @@
-"""A small model that learns in seconds, and a small domain for it to learn."""
+"""A small model that is tuned in seconds, and a small domain for it."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,19 +8,20 @@ import pytest
 
 from fewparse.domains.domain import Domain
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.tune.dataset import Lessons
+from fewparse.tune.config import TuneConfig
+from fewparse.tune.dataset import TrainingSet
 from support.extras import need_torch
 from support.switch_domain import make_switches
 from support.tiny_model import write_tiny_model
 
 if TYPE_CHECKING:
-    from fewparse.tune.lora import Pupil
+    from fewparse.tune.lora import LoraModel
 
-LEARNING = ("test_bookmark", "test_course", "test_pupil", "test_tuning")
+NEED_TORCH = ("test_checkpoint", "test_lora", "test_trainer", "test_tuning")
 
 
-class Learning(pytest.Module):
-    """Tests that cannot even be imported without the extra."""
+class TorchModule(pytest.Module):
+    """A test module that cannot be imported without torch."""
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         need_torch()
@@ -28,7 +29,7 @@ class Learning(pytest.Module):
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    return Learning.from_parent(parent, path=module_path) if module_path.stem in LEARNING else None
+    return TorchModule.from_parent(parent, path=module_path) if module_path.stem in NEED_TORCH else None
 
 
 @pytest.fixture(scope="session")
@@ -39,25 +40,25 @@ def tiny_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(tiny_path: Path) -> Iterator[EmbeddedModel]:
-    """That model in llama.cpp."""
+    """The small model in llama.cpp."""
     opened = EmbeddedModel(tiny_path)
     yield opened
     opened.close()
 
 
 @pytest.fixture(scope="session")
-def shared_pupil(tiny_path: Path) -> "Pupil":
-    """That model in torch."""
-    from fewparse.tune.lora import Pupil
+def shared_lora_model(tiny_path: Path) -> "LoraModel":
+    """The small model in torch."""
+    from fewparse.tune.lora import LoraModel
 
-    return Pupil(tiny_path, rank=4, scale=2.0)
+    return LoraModel(tiny_path, TuneConfig(rank=4))
 
 
 @pytest.fixture
-def pupil(shared_pupil: "Pupil") -> "Pupil":
-    """That model in torch, before it has learned anything."""
-    shared_pupil.begin(0)
-    return shared_pupil
+def lora_model(shared_lora_model: "LoraModel") -> "LoraModel":
+    """The small model in torch with initial LoRA weights."""
+    shared_lora_model.reset(0)
+    return shared_lora_model
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +68,6 @@ def switches(tmp_path_factory: pytest.TempPathFactory) -> Domain:
 
 
 @pytest.fixture(scope="session")
-def taught(tiny: EmbeddedModel, switches: Domain) -> Lessons:
-    """The examples of that domain, as lessons for that model."""
-    return Lessons(tiny, switches.template("tuned"), switches.examples, "program")
+def training_set(tiny: EmbeddedModel, switches: Domain) -> TrainingSet:
+    """The examples of the domain, tokenized by the small model, without augmentation."""
+    return TrainingSet(tiny, switches.template("tuned"), switches.examples, "program")

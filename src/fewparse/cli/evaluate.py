@@ -15,11 +15,20 @@ from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import speaking
 from fewparse.cli.warnings import warn_of_gaps
 from fewparse.evaluate.baselines import baselines
-from fewparse.evaluate.gold_coverage import reachable
+from fewparse.evaluate.gold_coverage import gold_coverage
 from fewparse.evaluate.metrics import Judge, count
 from fewparse.evaluate.records import Records
-from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, spent_by
-from fewparse.evaluate.run import TEST, Outcome, Split, evaluate, every_decoder, held_out, prompted, refuse_learned
+from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, total_usage
+from fewparse.evaluate.run import (
+    TEST,
+    Split,
+    SystemResult,
+    check_not_tuned_on,
+    every_decoder,
+    load_split,
+    parser_systems,
+    run_evaluation,
+)
 from fewparse.lm.load import EMBEDDED, open_model
 from fewparse.options import ParserOptions, prepare
 
@@ -106,10 +115,10 @@ def evaluation(
     )
     warn_of_gaps(loaded, resolved.target)
     settings = {resolved.describe(): own} | (every_decoder() if compare else {})
-    items = held_out(loaded, split)[:limit]
-    refuse_learned(loaded, split, resolved.target, resolved.adapter)
-    reach = reachable(loaded, resolved, items)
-    judged_by = Judge(loaded).criterion
+    items = load_split(loaded, split)[:limit]
+    check_not_tuned_on(loaded, split, resolved.target, resolved.adapter)
+    coverage = gold_coverage(loaded, resolved, items)
+    criterion = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)
     remote = speaking(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
@@ -117,24 +126,24 @@ def evaluation(
     with download_progress() as progress:
         opened = open_model(model, progress, remote)
     simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
-    asked = prompted(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
-    with item_progress(len(items) * (len(simple) + len(asked))) as after:
-        outcomes = evaluate(loaded, [*simple, *asked], items, split, records, after)
-    table = rows(outcomes, asked[0].name)
+    systems = parser_systems(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
+    with item_progress(len(items) * (len(simple) + len(systems))) as after:
+        results = run_evaluation(loaded, [*simple, *systems], items, split, records, after)
+    table = rows(results, systems[0].name)
     title = (
         f"{loaded.name}: {len(items)} {split} items, target {resolved.target}, "
-        f"{len(loaded.examples)} examples taught, {resolved.examples} in the prompt by {resolved.retriever} "
-        f"({resolved.order}), {opened.name}, judged by {judged_by}"
+        f"{len(loaded.examples)} training examples, {resolved.examples} in the prompt by {resolved.retriever} "
+        f"({resolved.order}), {opened.name}, compared by {criterion}"
     )
-    if reach is not None:
-        title += f"; the constraint admits {reach.right} of {reach.items} gold outputs"
-    if shortened := sum(record.examples_dropped > 0 for record in outcomes[-1].records):
+    if coverage is not None:
+        title += f"; the constraint admits {coverage.correct} of {coverage.items} gold outputs"
+    if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):
         title += f"; fewer examples on {shortened} items, where not all fit into the model's context"
-    if failed := failed_items(outcomes):
+    if failed := failed_items(results):
         title += f"; {failed} items failed"
-    admitted = None if reach is None else reach.right
-    usage = spent_by(outcomes)
-    found: dict[str, object] = {"title": title, "judged_by": judged_by, "gold_outputs_admitted": admitted}
+    admitted = None if coverage is None else coverage.correct
+    usage = total_usage(results)
+    found: dict[str, object] = {"title": title, "criterion": criterion, "gold_coverage": admitted}
     found |= {"rows": table, "usage": usage.as_dict()}
     report = json.dumps(found, ensure_ascii=False, indent=1)
     if out:
@@ -143,19 +152,19 @@ def evaluation(
     typer.echo(report if as_json else f"{title}\n\n{plain(table)}")
     if not (opened.local or as_json):
         typer.echo(f"\n{usage_summary(usage)}")
-    for reason, times in failures(outcomes).most_common():
+    for reason, times in failures(results).most_common():
         err.print(f"failed {times} times: {reason}", markup=False)
 
 
 @contextmanager
-def item_progress(total: int) -> Iterator[Callable[[list[Outcome]], None]]:
-    """A progress bar on standard error, with the accuracy so far of the system that comes last."""
+def item_progress(total: int) -> Iterator[Callable[[list[SystemResult]], None]]:
+    """Show a progress bar on standard error, with the accuracy so far of the last system."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("parsing", total=total)
 
-        def after(outcomes: list[Outcome]) -> None:
-            right = count([record.right_within(1) for record in outcomes[-1].records])
-            progress.update(task, advance=1, description=f"accuracy {right.value:.2f}")
+        def after(results: list[SystemResult]) -> None:
+            correct = count([record.correct_within(1) for record in results[-1].records])
+            progress.update(task, advance=1, description=f"accuracy {correct.value:.2f}")
 
         yield after

@@ -1,4 +1,4 @@
-"""`fewparse tune`: an adapter for the embedded model from a domain's examples."""
+"""`fewparse tune`: tune the embedded model on a domain's examples and write an adapter."""
 
 import json
 import time
@@ -17,12 +17,12 @@ from fewparse.errors import TuningError, UsageError
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.load import EMBEDDED, open_model
 from fewparse.options import Options
-from fewparse.tune.config import TuneConfig
+from fewparse.tune.config import LAYERS, TuneConfig
 
 if TYPE_CHECKING:
-    from fewparse.tune.tuning import Progress as Stand
+    from fewparse.tune.tuning import Progress as TuningProgress
 
-USUAL = TuneConfig()
+DEFAULT = TuneConfig()
 INSTALL = "pip install 'fewparse[tune]' (where there is no GPU, first: pip install torch==2.13.0)"
 
 
@@ -30,91 +30,124 @@ def tune(
     domain: options.Domain,
     target: options.Target = None,
     pool: options.Pool = None,
-    epochs: Annotated[int, typer.Option(help="The most epochs.")] = USUAL.epochs,
+    epochs: Annotated[int, typer.Option(help="The largest number of epochs.")] = DEFAULT.epochs,
     held_out: Annotated[
         float,
         typer.Option(
-            help="The part of the examples by which the number of epochs is found; 0: all are gone through."
+            help="The share of examples on which the number of epochs is chosen; 0: always train for --epochs."
         ),
-    ] = USUAL.held_out,
-    rank: Annotated[int, typer.Option(help="Of the low-rank layers: the adapter's size.")] = USUAL.rank,
-    rate: Annotated[float, typer.Option(help="The learning rate.")] = USUAL.rate,
-    batch: Annotated[int, typer.Option(help="Examples a step.")] = USUAL.batch,
-    seed: Annotated[int, typer.Option(help="For the order of examples.", min=0)] = USUAL.seed,
+    ] = DEFAULT.held_out,
+    patience: Annotated[
+        int, typer.Option(help="Stop the search for the number of epochs after this many worse epochs.")
+    ] = DEFAULT.patience,
+    rank: Annotated[int, typer.Option(help="The rank of the LoRA layers: the adapter's size.")] = DEFAULT.rank,
+    scale: Annotated[
+        float, typer.Option(help="The factor of the LoRA layers' output (alpha / rank).")
+    ] = DEFAULT.scale,
+    layers: Annotated[
+        str, typer.Option(help="The linear layers of each block that get LoRA layers, separated by commas.")
+    ] = ",".join(LAYERS),
+    learning_rate: Annotated[float, typer.Option(help="The highest learning rate.")] = DEFAULT.learning_rate,
+    warmup: Annotated[
+        float, typer.Option(help="The share of steps in which the learning rate rises.")
+    ] = DEFAULT.warmup,
+    weight_decay: Annotated[float, typer.Option(help="The weight decay of AdamW.")] = DEFAULT.weight_decay,
+    batch_size: Annotated[int, typer.Option(help="Examples per step.")] = DEFAULT.batch_size,
+    augmented: Annotated[
+        float, typer.Option(help="The share of examples that are augmented, from the second epoch on.")
+    ] = DEFAULT.augmented,
+    seed: Annotated[
+        int, typer.Option(help="For initial weights, held-out part, order and augmentation.", min=0)
+    ] = DEFAULT.seed,
     path: Annotated[
         Path | None,
-        typer.Option("--out", help="Where to keep the adapter (default: beside the domain's examples)."),
+        typer.Option("--out", help="The adapter file (default: next to the domain's examples)."),
     ] = None,
     model: Annotated[str, typer.Option(help="embedded | gguf:PATH")] = EMBEDDED,
     data: options.Data = None,
     as_json: Annotated[bool, typer.Option("--json", help="The adapter's provenance, as one JSON object.")] = False,
 ) -> None:
-    """Teach the embedded model a domain from its examples; `parse` and `eval` then use what it has learned.
+    """Tune the embedded model on a domain's examples; `parse` and `eval` then use the resulting adapter.
 
-    The result is an adapter of a few megabytes beside the domain. An interrupted tuning goes on where it was.
+    The adapter is a file of a few megabytes next to the examples. The same command resumes an interrupted run.
     """
     loaded = load_domain(domain, data, pool)
     options = Options.resolve(loaded, target=target)
-    config = TuneConfig(rank=rank, rate=rate, batch=batch, epochs=epochs, held_out=held_out, seed=seed)
+    config = TuneConfig(
+        rank=rank,
+        scale=scale,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        epochs=epochs,
+        patience=patience,
+        held_out=held_out,
+        seed=seed,
+        warmup=warmup,
+        weight_decay=weight_decay,
+        augmented=augmented,
+        layers=tuple(layers.split(",")),
+    )
     config.check()
-    config.held_out_of(len(loaded.examples))
+    config.held_out_count(len(loaded.examples))
     loaded.check(options.target, options.prompt)
-    place = path or loaded.adapter_path(options.target)
-    if place.is_dir():
-        raise UsageError(f"{place} is a folder", f"Name a file: --out {place / 'adapter.gguf'}")
+    adapter_path = path or loaded.adapter_path(options.target)
+    if adapter_path.is_dir():
+        raise UsageError(f"{adapter_path} is a folder", f"Name a file: --out {adapter_path / 'adapter.gguf'}")
     try:
         from fewparse.tune.tuning import Tuning
     except ImportError as error:
-        raise TuningError(f"tuning needs torch and more ({error})", INSTALL) from None
+        raise TuningError(f"tuning needs the packages of the extra `tune` ({error})", INSTALL) from None
     from fewparse.lm.embedded import EmbeddedModel
 
     with download_progress() as progress:
         opened = open_model(model, progress)
     if not isinstance(opened, EmbeddedModel):
         raise UsageError(f"{opened.name} cannot be tuned", "Tune `embedded`, or a model file: --model gguf:PATH")
-    begin = time.perf_counter()
-    with steps() as report:
-        adapter = Tuning(loaded, options.target, opened, config, place, report).run()
-    found = model == EMBEDDED and path is None
-    how = f"{domain} --target {options.target}" + ("" if found else f" --model {model} --adapter {adapter.path}")
-    show(adapter, how, time.perf_counter() - begin, as_json)
+    start = time.perf_counter()
+    with progress_bar() as report:
+        adapter = Tuning(loaded, options.target, opened, config, adapter_path, report).run()
+    is_default = model == EMBEDDED and path is None
+    arguments = f"{domain} --target {options.target}"
+    if not is_default:
+        arguments += f" --model {model} --adapter {adapter.path}"
+    show(adapter, arguments, time.perf_counter() - start, as_json)
 
 
 @contextmanager
-def steps() -> Iterator[Callable[["Stand"], None]]:
-    """A progress bar on standard error: the loss, how the held-out examples fare, and the time left."""
+def progress_bar() -> Iterator[Callable[["TuningProgress"], None]]:
+    """Show a progress bar on standard error: loss, accuracy on the held-out examples, and remaining time."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("reading the model", total=None)
+        task = progress.add_task("loading the model", total=None)
 
-        def report(stand: "Stand") -> None:
-            what = "refit on all" if stand.refitting else "fit"
-            said = f"{what}, epoch {stand.epoch} of {stand.epochs}, loss {stand.loss:.2f}"
-            if stand.trial is not None:
-                said += f", held out {stand.trial} of {stand.held_out} right"
-            progress.update(task, description=said, completed=stand.step, total=stand.steps)
+        def report(state: "TuningProgress") -> None:
+            phase = "refit on all" if state.refitting else "fit"
+            text = f"{phase}, epoch {state.epoch} of {state.epochs}, loss {state.loss:.2f}"
+            if state.held_out_correct is not None:
+                text += f", held-out examples {state.held_out_correct} of {state.held_out} correct"
+            progress.update(task, description=text, completed=state.step, total=state.steps)
 
         yield report
 
 
-def show(adapter: Adapter, how: str, seconds: float, as_json: bool) -> None:
-    """What came of it, and how to ask for it."""
-    told = adapter.provenance
-    assert told is not None, "an adapter of our own tells where it comes from"
+def show(adapter: Adapter, arguments: str, seconds: float, as_json: bool) -> None:
+    """Print a summary of the adapter, and the command that evaluates it."""
+    provenance = adapter.provenance
+    assert provenance is not None, "adapters made by fewparse have a provenance"
     size = adapter.path.stat().st_size
     if as_json:
-        said: dict[str, Any] = {"adapter": str(adapter.path), "bytes": size, "seconds": round(seconds, 1)}
-        typer.echo(json.dumps(said | told.model_dump(), ensure_ascii=False))
+        summary: dict[str, Any] = {"adapter": str(adapter.path), "bytes": size, "seconds": round(seconds, 1)}
+        typer.echo(json.dumps(summary | provenance.model_dump(), ensure_ascii=False))
         return
     out.print(
-        f"{told.domain}, target {told.target}: {told.examples} examples, {told.epochs} epochs, "
-        f"{seconds / 60:.1f} minutes",
+        f"{provenance.domain}, target {provenance.target}: {provenance.examples} examples, "
+        f"{provenance.epochs} epochs, {seconds / 60:.1f} minutes",
         markup=False,
     )
-    if told.held_out:
+    if provenance.held_out:
         out.print(
-            f"  held out while the epochs were sought: {told.held_out_correct} of {told.held_out} right",
+            f"  held-out examples: {provenance.held_out_correct} of {provenance.held_out} correct",
             markup=False,
         )
     out.print(f"  {adapter.path} ({size / 1e6:.1f} MB)", style="cyan", markup=False)
-    out.print(f"  Try it: fewparse eval {how}", style="dim", markup=False)
+    out.print(f"  Try it: fewparse eval {arguments}", style="dim", markup=False)

@@ -1,1 +1,1 @@
-"""How good is it: run systems over held-out examples, and say how right and how dear they were."""
+"""Evaluation: run systems on held-out examples, and report accuracy, cost and speed."""

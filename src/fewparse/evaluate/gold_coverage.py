@@ -1,4 +1,4 @@
-"""What can be right at all: the gold outputs that the constraint in force admits."""
+"""Gold coverage: how many gold outputs the constraint admits, an upper bound of exact-match accuracy."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from fewparse.options import Options
 from fewparse.vocabulary import BYTES
 
 
-def reachable(domain: Domain, options: Options, items: Sequence[Example]) -> Proportion | None:
-    """How many of the items have a gold output that the constraint admits; None where nothing is constrained.
+def gold_coverage(domain: Domain, options: Options, items: Sequence[Example]) -> Proportion | None:
+    """Return how many items have a gold output that the constraint admits; None for unconstrained decoding.
 
-    Where free text is copied from the utterance, each item has a constraint of its own.
+    If free text is copied from the utterance, each item has its own constraint.
     """
     if not options.constrained or not domain.constraint_kind.constrains:
         return None
@@ -29,13 +29,13 @@ def reachable(domain: Domain, options: Options, items: Sequence[Example]) -> Pro
         try:
             gold = gold_output(domain, item, options.target)
             flags.append(gold is not None and constraint.accepts((template.lead + gold).encode()))
-        except LimitExceeded:  # too long to find out, and so it would be for a search
+        except LimitExceeded:  # a search would exceed the limit too
             flags.append(False)
     return count(flags)
 
 
 def gold_output(domain: Domain, item: Example, target: Target) -> str | None:
-    """What a model should say for an item; None where its program has no canonical utterance."""
+    """Return the gold output of an item; None if its program has no canonical utterance."""
     if target == "program":
         return item.program
     canonical = domain.without_foreign_canonical(item).canonical

@@ -1,4 +1,4 @@
-"""What each system did on each item, kept in a file as it happens: a run that was stopped is carried on."""
+"""Records of each system on each item, appended to a file at once, so that an interrupted run can resume."""
 
 import hashlib
 import json
@@ -13,111 +13,112 @@ from fewparse.example import Example
 from fewparse.files import read_text
 from fewparse.lm.usage import Usage
 
-ELSEWHERE = "Write the results elsewhere (--out), or remove this file."
+HINT = "Write the results elsewhere (--out), or remove this file."
 
 
 @dataclass(frozen=True)
 class Record:
-    """One item under one system: its candidates, which of them are right, and what they cost.
+    """The result of one system on one item: its candidates, whether each is correct, and the cost.
 
-    `model_right` is about the candidate that the model alone would choose, `vote_right` about the one that a
-    vote of the candidates chooses. `failure` says why there is no answer at all, where the model gave none.
+    `correct_before_reranking` refers to the candidate with the highest model score, `correct_by_vote` to the one
+    that a vote of the candidates selects. `failure` is the error message if the system returned no candidates
+    because of an error.
     """
 
     outputs: tuple[str, ...]
     programs: tuple[str | None, ...]
-    right: tuple[bool, ...]
-    exact: tuple[bool, ...]
-    model_right: bool
-    vote_right: bool
+    correct: tuple[bool, ...]
+    exact_match: tuple[bool, ...]
+    correct_before_reranking: bool
+    correct_by_vote: bool
     usage: Usage
     seconds: float
     prompt_seconds: float
     examples_dropped: int = 0
     failure: str | None = None
 
-    def right_within(self, k: int) -> bool:
-        """Whether one of the first k candidates is right."""
-        return any(self.right[:k])
+    def correct_within(self, k: int) -> bool:
+        """Return whether one of the first k candidates is correct."""
+        return any(self.correct[:k])
 
     @staticmethod
     def failed(reason: str) -> "Record":
-        """An item without an answer; what it has cost until then is not known."""
+        """Return the record of an item that failed; its cost is unknown."""
         return Record((), (), (), (), False, False, Usage(cost=None), 0.0, 0.0, failure=reason)
 
     @staticmethod
     def from_dict(fields: dict[str, Any]) -> "Record":
-        """The record that `asdict` wrote."""
-        lists = {name: tuple(fields[name]) for name in ("outputs", "programs", "right", "exact")}
+        """Return the record for the fields that `asdict` wrote."""
+        lists = {name: tuple(fields[name]) for name in ("outputs", "programs", "correct", "exact_match")}
         return Record(**(fields | lists | {"usage": Usage(**fields["usage"])}))
 
 
 class Records:
-    """The records of a run by system and item; with a file, those of earlier runs too.
+    """The records of a run by system and item; with a file, also those of earlier runs.
 
-    Failures are written down, but nobody finds them: the item is to be asked again.
+    Failures are logged and never reused; the next run retries them.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._found: dict[tuple[str, str], Record] = {}
+        self._records: dict[tuple[str, str], Record] = {}
         if path is None:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-            cut_off_half_a_line(path)
+            remove_incomplete_line(path)
         except OSError as error:
-            raise ResultsError(f"cannot be written: {error.strerror}", path, hint=ELSEWHERE) from None
-        self._found.update((place, record) for place, record in read_records(path) if record.failure is None)
+            raise ResultsError(f"cannot be written: {error.strerror}", path, hint=HINT) from None
+        self._records.update((key, record) for key, record in read_records(path) if record.failure is None)
 
     @property
-    def kept(self) -> bool:
-        """Whether another run will find them."""
+    def has_file(self) -> bool:
+        """Whether the records are written to a file."""
         return self._path is not None
 
     def find(self, system: System, item: Example, without: Sequence[Example]) -> Record | None:
-        """What is known already; results of other settings do not count."""
-        return self._found.get(key(system, item, without))
+        """Return the record of the same system settings, item and hidden examples, if there is one."""
+        return self._records.get(record_key(system, item, without))
 
     def add(self, system: System, item: Example, without: Sequence[Example], record: Record) -> None:
-        """Keep a record, at once."""
-        place = key(system, item, without)
+        """Add a record, and append it to the file."""
+        key = record_key(system, item, without)
         if record.failure is None:
-            self._found[place] = record
+            self._records[key] = record
         if self._path is not None:
-            line = {"system": system.name, "settings": place[0], "item": place[1]}
+            line = {"system": system.name, "settings": key[0], "item": key[1]}
             line |= {"utterance": item.utterance, "gold": item.program} | asdict(record)
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def read_records(path: Path) -> Iterator[tuple[tuple[str, str], Record]]:
-    """The records of a file."""
+    """Yield the key and record of each line of a file; raise `ResultsError` for a line that is not a record."""
     for number, line in enumerate(read_text(path, ResultsError).split("\n")[:-1], 1):
         try:
             fields = json.loads(line)
-            place = fields.pop("settings"), fields.pop("item")
+            key = fields.pop("settings"), fields.pop("item")
             for name in ("system", "utterance", "gold"):
                 del fields[name]
-            yield place, Record.from_dict(fields)
+            yield key, Record.from_dict(fields)
         except (ValueError, TypeError, KeyError):
-            raise ResultsError("not a record of an evaluation", path, number, hint=ELSEWHERE) from None
+            raise ResultsError("not a record of an evaluation", path, number, hint=HINT) from None
 
 
-def cut_off_half_a_line(path: Path) -> None:
-    """Remove what a run that was killed while it wrote has left behind the last line."""
-    written = path.read_bytes()
-    whole = written[: written.rfind(b"\n") + 1]
-    if whole != written:
-        path.write_bytes(whole)
+def remove_incomplete_line(path: Path) -> None:
+    """Remove the incomplete last line that a killed run has left."""
+    content = path.read_bytes()
+    complete = content[: content.rfind(b"\n") + 1]
+    if complete != content:
+        path.write_bytes(complete)
 
 
-def key(system: System, item: Example, without: Sequence[Example]) -> tuple[str, str]:
-    """What a record is found by: all settings of the system, the item, and what was hidden for it."""
+def record_key(system: System, item: Example, without: Sequence[Example]) -> tuple[str, str]:
+    """Return fingerprints of the system's settings, and of the item with the examples hidden for it."""
     return fingerprint(system.settings), fingerprint([item.key, *(example.key for example in without)])
 
 
 def fingerprint(value: Any) -> str:
-    """A short name for a value."""
+    """Return a short hash of a JSON-serializable value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

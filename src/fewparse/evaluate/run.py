@@ -1,11 +1,10 @@
-"""Run systems over items, side by side, and judge what they say."""
+"""Run systems on items side by side, and judge their predictions."""
 
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
 
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, read_examples
@@ -23,22 +22,22 @@ from fewparse.errors import (
 )
 from fewparse.evaluate.metrics import Judge
 from fewparse.evaluate.records import Record, Records
-from fewparse.evaluate.system import Prediction, Prompted, Reading, System
+from fewparse.evaluate.system import ParserSystem, Prediction, PromptPrefill, System
 from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.model import LanguageModel
-from fewparse.options import Options
+from fewparse.options import Options, ParserOptions
 from fewparse.parser import Parser
 from fewparse.rerank import vote
 from fewparse.search.settings import MAX_WIDTH
-from fewparse.threads import work_through
+from fewparse.threads import run_concurrently
 
-Settings = Mapping[str, Mapping[str, Any]]
+Settings = Mapping[str, ParserOptions]
 Split = str
 """`train`, `test`, or the name of another file of the domain's data."""
 TRAIN, TEST = "train", "test"
 
-DECODERS: dict[str, dict[str, Any]] = {
+DECODERS: dict[str, ParserOptions] = {
     "greedy": {"decoder": "greedy"},
     "beam 5": {"decoder": "beam", "width": 5},
     "speculative W=5": {"decoder": "speculative", "width": 5, "temperature": 0.5},
@@ -46,51 +45,57 @@ DECODERS: dict[str, dict[str, Any]] = {
 }
 """The decoders of the paper's comparison."""
 
-ABOUT_ALL_ITEMS = (BudgetExceeded, CorruptModel, ModelUnavailable, RuntimeMismatch)
-ABOUT_ONE_ITEM = (ModelError, LimitExceeded)
-"""Errors after which other items may do better: a server that fails now and then, a prompt or a parse too long."""
-HOPELESS = 5
+FATAL_ERRORS = (BudgetExceeded, CorruptModel, ModelUnavailable, RuntimeMismatch)
+ITEM_ERRORS = (ModelError, LimitExceeded)
+"""Errors after which other items may succeed: a server error, a prompt or a parse that is too long."""
+ABORT_AFTER = 5
+"""A run is aborted if the first items of a system, at least so many, all fail with the same error."""
 
 
 @dataclass
-class Outcome:
-    """What one system did on all items so far."""
+class SystemResult:
+    """The records of one system, in the order of the items."""
 
     name: str
     records: list[Record] = field(default_factory=list)
 
 
-After = Callable[[list[Outcome]], None]
+Listener = Callable[[list[SystemResult]], None]
 
 
-def every_decoder() -> dict[str, dict[str, Any]]:
-    """Each decoder under the domain's constraint, then without any."""
-    free = {f"{name}, unconstrained": {**chosen, "constrained": False} for name, chosen in DECODERS.items()}
+def every_decoder() -> dict[str, ParserOptions]:
+    """Return the settings of each decoder under the domain's constraint, then unconstrained."""
+    free: dict[str, ParserOptions] = {
+        f"{name}, unconstrained": {**options, "constrained": False} for name, options in DECODERS.items()
+    }
     return DECODERS | free
 
 
-def prompted(domain: Domain, model: LanguageModel, settings: Settings) -> list[System]:
-    """A parser for each setting, with all its candidates; those of one prompt should stand together."""
-    reading = Reading()
+def parser_systems(domain: Domain, model: LanguageModel, settings: Settings) -> list[System]:
+    """Return a system for each setting; settings with the same prompt should be adjacent, to share its prefill."""
+    resolved: dict[str, Options] = {}
+    for name, given in settings.items():
+        all_candidates: ParserOptions = {"n_best": 2 * MAX_WIDTH, **given}
+        resolved[name] = Options.resolve(domain, model.name, **all_candidates)
+    prefill = PromptPrefill()
     return [
-        Prompted(
-            name,
-            Parser(domain, model, Options.resolve(domain, model.name, **{"n_best": 2 * MAX_WIDTH, **chosen})),
-            reading,
-        )
-        for name, chosen in settings.items()
+        ParserSystem(name, Parser(domain.for_target(options.target), model, options), prefill)
+        for name, options in resolved.items()
     ]
 
 
-def held_out(domain: Domain, split: Split) -> tuple[Example, ...]:
-    """The items of a split: the test set, training examples (beyond the pool where there are any), or a file."""
+def load_split(domain: Domain, split: Split) -> tuple[Example, ...]:
+    """Return the items of a split: the test set, training examples (those beyond the pool, if any), or a file.
+
+    Raises `UnknownName` for an unknown split, `UsageError` or `DomainError` for an empty one.
+    """
     if split == TRAIN:
         return domain.spare_examples or domain.examples
     if split == TEST:
         if not domain.test_examples:
             raise UsageError(
                 f"the domain {domain.name} has no held-out examples (test.jsonl)",
-                "Use --split train: each training example is then parsed without itself.",
+                "Use --split train: each training example is then parsed without itself in the prompt.",
             )
         return domain.test_examples
     files = split_files(domain)
@@ -101,60 +106,61 @@ def held_out(domain: Domain, split: Split) -> tuple[Example, ...]:
     return items
 
 
-def refuse_learned(domain: Domain, split: Split, target: Target, adapter: Adapter | None) -> None:
-    """Training examples prove nothing about a model that was tuned on them."""
-    told = adapter.provenance if adapter else None
-    if split != TRAIN or told is None:
+def check_not_tuned_on(domain: Domain, split: Split, target: Target, adapter: Adapter | None) -> None:
+    """Raise `UsageError` if the adapter may have been tuned on the items of the split."""
+    provenance = adapter.provenance if adapter else None
+    if split != TRAIN or provenance is None:
         return
-    if not domain.spare_examples or told.data_sha256 != domain.data_sha256(target):
+    if not domain.spare_examples or provenance.data_sha256 != domain.data_sha256(target):
         raise UsageError(
-            "the adapter may have learned the examples that it would be judged by",
-            "Evaluate the test set, or without it: --adapter none",
+            "the adapter may have been tuned on the examples to be parsed",
+            "Evaluate the test set, or the model without the adapter: --adapter none",
         )
 
 
 def split_files(domain: Domain) -> dict[str, Path]:
-    """The files of items beside examples and test set, each a split under its own name."""
+    """Return the data files besides examples and test set, by the names of their splits."""
     others = {EXAMPLES, f"{TEST}.jsonl", domain.table.constraint.strings}
     return {path.stem: path for path in sorted(domain.data.glob("*.jsonl")) if path.name not in others}
 
 
-def evaluate(
+def run_evaluation(
     domain: Domain,
     systems: Sequence[System],
     items: Sequence[Example],
     split: Split,
     records: Records | None = None,
-    after: After = lambda outcomes: None,
-) -> list[Outcome]:
-    """Every item under every system, as many items at once as all systems serve; the outcomes are in order.
+    listener: Listener = lambda results: None,
+) -> list[SystemResult]:
+    """Run every system on every item, with as many items at the same time as all systems allow.
 
-    A training example is never shown to itself. An item on which a model fails counts as wrong, and is asked again
-    by the next run with the same records. `after` sees what there is so far, whenever there is more.
+    A training example is never in its own prompt. An item on which a system fails counts as wrong; the next run
+    with the same records retries it. `listener` is called with the results so far after each record. Raises the
+    error if the first items of a system all fail with the same one, and `BudgetExceeded` if the budget is spent.
     """
     records = records if records is not None else Records()
     max_concurrency = min(
         (system.max_concurrency for system in systems if system.max_concurrency is not None), default=1
     )
-    run = Run(systems, split, Judge(domain), records, after, max(HOPELESS, max_concurrency))
+    run = Run(systems, split, Judge(domain), records, listener, max(ABORT_AFTER, max_concurrency))
     try:
-        work_through(list(enumerate(items)), run.parse, max_concurrency, run.stopping)
+        run_concurrently(list(enumerate(items)), run.parse, max_concurrency, run.stopping)
     except BudgetExceeded as error:
-        again = "the same command with a larger budget carries on from there."
+        resume = "the same command with a larger budget resumes the run."
         raise BudgetExceeded(
             f"{error.message}; {run.done} of {len(items)} items are done",
-            again.capitalize() if records.kept else f"Where results are kept (--out), {again}",
+            resume.capitalize() if records.has_file else f"If results are written to a folder (--out), {resume}",
         ) from None
     finally:
         run.close()
-    return run.outcomes
+    return run.results
 
 
 class Run:
-    """What the threads of an evaluation share; only predictions are made outside its lock.
+    """The state shared by the threads of an evaluation; everything except predicting happens under its lock.
 
-    A system is given up once the first so many items (`hopeless`) that it was asked have all failed for the same
-    reason: a wrong key, say, or a server that is not there.
+    The run is aborted if the first `abort_after` items of a system that are not in the records all fail with the
+    same error, such as a wrong key or a server that is not running.
     """
 
     def __init__(
@@ -163,93 +169,94 @@ class Run:
         split: Split,
         judge: Judge,
         records: Records,
-        after: After,
-        hopeless: int,
+        listener: Listener,
+        abort_after: int,
     ) -> None:
-        self.outcomes = [Outcome(system.name) for system in systems]
+        self.results = [SystemResult(system.name) for system in systems]
         self.stopping = Event()
         self.done = 0
         self._systems = systems
         self._split = split
         self._judge = judge
         self._records = records
-        self._after = after
-        self._hopeless = hopeless
+        self._listener = listener
+        self._abort_after = abort_after
         self._finished: list[list[int]] = [[] for _ in systems]
-        self._asked: list[list[str | None]] = [[] for _ in systems]
+        self._new_failures: list[list[str | None]] = [[] for _ in systems]
         self._lock = Lock()
         self._closed = False
 
-    def parse(self, turn: tuple[int, Example]) -> None:
-        """One item under every system, one after the other: what they all ask may be answered once."""
-        number, item = turn
+    def parse(self, numbered_item: tuple[int, Example]) -> None:
+        """Run all systems on one item, one after another, so that they can share cached requests."""
+        number, item = numbered_item
         without = [item] if self._split == TRAIN else []
         failed = False
-        for which, system in enumerate(self._systems):
+        for index, system in enumerate(self._systems):
             with self._lock:
                 found = self._records.find(system, item, without)
             if self.stopping.is_set():
                 return
-            answer = found or answered(system, item, without)
+            outcome = found or predict(system, item, without)
             with self._lock:
                 if self._closed:
                     return
-                record = self._judged(answer, item)
+                record = self._record(outcome, item)
                 if record is not found:
                     self._records.add(system, item, without, record)
-                    self._asked[which].append(record.failure)
-                self._keep(which, number, record)
-                if isinstance(answer, FewparseError):
+                    self._new_failures[index].append(record.failure)
+                self._insert(index, number, record)
+                if isinstance(outcome, FewparseError):
                     failed = True
-                    self._give_up_if_hopeless(which, answer)
+                    self._abort_if_all_failed(index, outcome)
         with self._lock:
             self.done += not failed
 
     def close(self) -> None:
-        """Take no more: what an interrupted run is still waiting for comes too late."""
+        """Ignore predictions that arrive after the end of an interrupted run."""
         with self._lock:
             self._closed = True
 
-    def _judged(self, answer: Record | Prediction | FewparseError, item: Example) -> Record:
-        if isinstance(answer, FewparseError):
-            return Record.failed(answer.message)
-        return judged(answer, item, self._judge) if isinstance(answer, Prediction) else answer
+    def _record(self, outcome: Record | Prediction | FewparseError, item: Example) -> Record:
+        if isinstance(outcome, FewparseError):
+            return Record.failed(outcome.message)
+        return judged(outcome, item, self._judge) if isinstance(outcome, Prediction) else outcome
 
-    def _keep(self, which: int, number: int, record: Record) -> None:
-        """Put a record where it belongs, whatever was finished before it."""
-        place = bisect(self._finished[which], number)
-        self._finished[which].insert(place, number)
-        self.outcomes[which].records.insert(place, record)
-        self._after(self.outcomes)
+    def _insert(self, index: int, number: int, record: Record) -> None:
+        """Insert a record in the order of the items."""
+        position = bisect(self._finished[index], number)
+        self._finished[index].insert(position, number)
+        self.results[index].records.insert(position, record)
+        self._listener(self.results)
 
-    def _give_up_if_hopeless(self, which: int, error: FewparseError) -> None:
-        reasons = self._asked[which]
-        if len(reasons) == self._hopeless and set(reasons) == {error.message}:
+    def _abort_if_all_failed(self, index: int, error: FewparseError) -> None:
+        failures = self._new_failures[index]
+        if len(failures) == self._abort_after and set(failures) == {error.message}:
             raise error
 
 
-def answered(system: System, item: Example, without: Sequence[Example]) -> Prediction | FewparseError:
-    """What a system says, or why it can say nothing on this item; an error that is about all items is raised."""
+def predict(system: System, item: Example, without: Sequence[Example]) -> Prediction | FewparseError:
+    """Return the prediction, or the error if it concerns only this item; raise other errors."""
     try:
         return system.predict(item, without)
-    except ABOUT_ALL_ITEMS:
+    except FATAL_ERRORS:
         raise
-    except ABOUT_ONE_ITEM as error:
+    except ITEM_ERRORS as error:
         return error
 
 
 def judged(prediction: Prediction, item: Example, judge: Judge) -> Record:
-    """What the candidates are worth, as they are ranked and as the model or a vote would rank them."""
+    """Return the record of a prediction: correctness as ranked, by model score alone, and by vote."""
     candidates = prediction.candidates
-    alone = max(candidates, key=lambda c: c.model_score, default=None)
+    before_reranking = max(candidates, key=lambda c: c.model_score, default=None)
     voted = vote(candidates, judge.execute)
     return Record(
         outputs=tuple(c.text for c in candidates),
         programs=tuple(c.program for c in candidates),
-        right=tuple(judge.is_correct(c.program, item.program) for c in candidates),
-        exact=tuple(c.program == item.program for c in candidates),
-        model_right=alone is not None and judge.is_correct(alone.program, item.program),
-        vote_right=bool(voted) and judge.is_correct(voted[0].program, item.program),
+        correct=tuple(judge.is_correct(c.program, item.program) for c in candidates),
+        exact_match=tuple(c.program == item.program for c in candidates),
+        correct_before_reranking=before_reranking is not None
+        and judge.is_correct(before_reranking.program, item.program),
+        correct_by_vote=bool(voted) and judge.is_correct(voted[0].program, item.program),
         usage=prediction.usage,
         seconds=prediction.seconds,
         prompt_seconds=prediction.prompt_seconds,

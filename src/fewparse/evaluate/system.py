@@ -1,4 +1,4 @@
-"""What is evaluated: anything that ranks programs for an utterance."""
+"""Systems to evaluate: anything that ranks programs for an utterance, in particular a parser."""
 
 import hashlib
 import time
@@ -17,9 +17,10 @@ from fewparse.prompt import Prompt
 
 
 class Prediction(NamedTuple):
-    """Ranked candidates and what they cost; reading the prompt is timed apart from decoding.
+    """Ranked candidates and their cost.
 
-    `examples_dropped` counts those that did not fit into the model's context.
+    `seconds` is the decoding time and `prompt_seconds` the prefill time; `examples_dropped` counts the examples
+    that did not fit into the model's context.
     """
 
     candidates: tuple[Candidate, ...]
@@ -30,96 +31,96 @@ class Prediction(NamedTuple):
 
 
 class System(Protocol):
-    """A way to parse that has a name."""
+    """A named system that predicts programs."""
 
     @property
     def name(self) -> str:
-        """How results name it."""
+        """The name of the system in reports."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that its predictions depend on, to tell its results from those of other settings."""
+        """Everything that its predictions depend on: records of other settings are not reused."""
 
     @property
     def max_concurrency(self) -> int | None:
-        """How many items it parses at once to advantage; None where that is no matter."""
+        """How many items it can usefully process at the same time; None if it has no preference."""
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
-        """Candidates for the item's utterance, best first; `without` are examples that must not help."""
+        """Return candidates for the item's utterance, best first, without the examples `without` in the prompt."""
 
 
 @dataclass
-class Reading:
-    """The prompt that a model has read last, and what that took.
+class PromptPrefill:
+    """The prompt that a model has evaluated last, with the time and the usage of the prefill.
 
-    Systems that share a prompt follow each other on an item. It is read before their clocks start, once, and its
-    cost is told beside theirs. A model that answers several searches at once keeps no prompt for the next one:
-    reading it beforehand would only cost a request.
+    Systems that share a prompt run one after another on an item. Their prompt is evaluated once, before decoding
+    is timed, and its cost is reported separately for each of them. This is only useful for a model in this
+    process: a server serves several searches at the same time, and a separate prefill would cost a request.
     """
 
     last: tuple[str, Prompt] | None = None
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
 
-    def read(self, model: LanguageModel, prompt: Prompt) -> None:
-        """Have the prompt evaluated, unless it just was."""
+    def run(self, model: LanguageModel, prompt: Prompt) -> None:
+        """Evaluate the prompt, unless it was the last one."""
         if (model.name, prompt) == self.last:
             return
         usage = Usage()
-        begin = time.perf_counter()
+        start = time.perf_counter()
         model.next_tokens(prompt, [()], 1, b"\n", usage)
-        self.last, self.seconds = (model.name, prompt), time.perf_counter() - begin
+        self.last, self.seconds = (model.name, prompt), time.perf_counter() - start
         self.usage = replace(usage, requests=0, rounds=0)
 
 
-UNREAD = (".pyc", ".gguf", ".tuning", ".part")
-"""Files of a folder that say nothing of a prompt: an adapter in use is accounted for by itself."""
+IGNORED_SUFFIXES = (".pyc", ".gguf", ".tuning", ".part")
+"""Files of a domain's folder that have no influence on prompts; an adapter in use has its own entry."""
 
 
-def digests(place: Path) -> dict[str, str]:
-    """What a file, or each file of a folder, says, in short."""
-    found = sorted(place.rglob("*")) if place.is_dir() else [place]
-    files = (path for path in found if path.is_file() and path.suffix not in UNREAD)
-    return {str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+def file_digests(path: Path) -> dict[str, str]:
+    """Return the SHA-256 digest of a file, or of each file of a folder, by relative path."""
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    files = (file for file in found if file.is_file() and file.suffix not in IGNORED_SUFFIXES)
+    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-class Prompted:
-    """A parser as it is used, with all its candidates kept."""
+class ParserSystem:
+    """A parser as a system."""
 
-    def __init__(self, name: str, parser: Parser, reading: Reading) -> None:
+    def __init__(self, name: str, parser: Parser, prefill: PromptPrefill) -> None:
         self.name = name
         self._parser = parser
-        self._reading = reading
+        self._prefill = prefill
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The model, the options, and whatever the domain's files say."""
+        """The model, the options, and the content of the domain's files."""
         domain, options = self._parser.domain, asdict(self._parser.options)
         adapter = options.pop("adapter")
-        said = domain.known_outputs if domain.constraint_kind.finite else ()
+        outputs = domain.known_outputs if domain.constraint_kind.finite else ()
         return {
             "version": version("fewparse"),
             "model": self._parser.model.name,
             "options": options,
             "constraint": domain.table.constraint.model_dump(exclude_defaults=True),
-            "taught": [asdict(example) for example in (*domain.examples, *said)],
-            "files": digests(domain.folder),
+            "examples": [asdict(example) for example in (*domain.examples, *outputs)],
+            "files": file_digests(domain.folder),
             **({} if adapter is None else {"adapter": adapter["sha256"]}),
-            **({} if domain.own_grammar else {"grammar": digests(domain.grammar_path)}),
+            **({} if domain.own_grammar else {"grammar": file_digests(domain.grammar_path)}),
         }
 
     @property
     def max_concurrency(self) -> int:
-        """What its model serves."""
+        """The concurrency of its model."""
         return self._parser.model.max_concurrency
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
-        """Read the prompt where that is of use, then parse."""
+        """Evaluate the prompt if the model is local, then parse."""
         if self._parser.model.local:
-            self._reading.read(self._parser.model, self._parser.prompt(item.utterance, item.context, without)[1])
-        begin = time.perf_counter()
+            self._prefill.run(self._parser.model, self._parser.prompt(item.utterance, item.context, without)[1])
+        start = time.perf_counter()
         parse = self._parser.parse(item.utterance, item.context, without=without)
-        seconds = time.perf_counter() - begin
+        seconds = time.perf_counter() - start
         usage = replace(parse.usage)
-        usage += self._reading.usage
-        return Prediction(parse.candidates, usage, seconds, self._reading.seconds, parse.examples_dropped)
+        usage += self._prefill.usage
+        return Prediction(parse.candidates, usage, seconds, self._prefill.seconds, parse.examples_dropped)

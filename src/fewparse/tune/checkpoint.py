@@ -1,48 +1,66 @@
-"""How far a tuning has come, kept in a file so that an interrupted one goes on."""
+"""The checkpoint of a tuning run, from which an interrupted one is resumed, and atomic writing of its files."""
 
 import hashlib
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from fewparse.tune.whole_file import replacing
+from fewparse.errors import TuningError
+from fewparse.files import atomic_replacement
 
-SEAL = hashlib.sha256().digest_size
+DIGEST_SIZE = hashlib.sha256().digest_size
 
 
-class Bookmark:
-    """The state after the last epoch; it counts only for the same work, which `key` identifies."""
+class Checkpoint:
+    """A file with the state after the last epoch; only runs with the same `key` can load it.
+
+    The file begins with a digest of key and state, so that a damaged file or one of another run is ignored.
+    """
 
     def __init__(self, path: Path, key: str) -> None:
         self._path = path
         self._key = key
 
     def load(self) -> dict[str, Any] | None:
-        """The state that was kept, if it belongs to this work and is whole."""
+        """Return the saved state; None if there is none, or it is damaged or of another run."""
         try:
-            kept = self._path.read_bytes()
+            content = self._path.read_bytes()
         except OSError:
             return None
-        seal, body = kept[:SEAL], kept[SEAL:]
-        if seal != self._seal(body):
+        digest, body = content[:DIGEST_SIZE], content[DIGEST_SIZE:]
+        if digest != self._digest(body):
             return None
         state: dict[str, Any] = torch.load(io.BytesIO(body), weights_only=True)
         return state
 
     def save(self, state: dict[str, Any]) -> None:
-        """Keep a state in place of the last one."""
-        written = io.BytesIO()
-        torch.save(state, written)
-        body = written.getvalue()
-        with replacing(self._path) as scratch:
-            scratch.write_bytes(self._seal(body) + body)
+        """Replace the saved state; raise `TuningError` if the file cannot be written."""
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        body = buffer.getvalue()
+        with replacing(self._path) as temporary:
+            temporary.write_bytes(self._digest(body) + body)
 
     def remove(self) -> None:
-        """Forget it: the work is done."""
+        """Delete the file, if there is one."""
         self._path.unlink(missing_ok=True)
 
-    def _seal(self, body: bytes) -> bytes:
-        """What stands before a state that is whole and of this work."""
+    def _digest(self, body: bytes) -> bytes:
         return hashlib.sha256(self._key.encode() + body).digest()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary file that replaces `path` at the end; an `OSError` becomes a `TuningError`."""
+    try:
+        with atomic_replacement(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise TuningError(
+            f"{path} cannot be written: {error.strerror or error}",
+            "Free some disk space, or write elsewhere with --out. The same command resumes after the last epoch.",
+        ) from None

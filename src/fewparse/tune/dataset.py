@@ -1,4 +1,4 @@
-"""What a model learns from: each example as one sequence of tokens, its output behind the prompt."""
+"""Training data: each example as one sequence of tokens, the prompt followed by the output."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -8,28 +8,27 @@ import numpy as np
 from fewparse.example import Example, Target
 from fewparse.lm.local import LocalModel
 from fewparse.prompt import Template
-from fewparse.tune.variation import Variation
+from fewparse.tune.augment import Augmenter
+from fewparse.tune.config import TuneConfig
 
-VARIED = 0.5
 
-
-class Lesson(NamedTuple):
-    """A sequence of tokens; those from `start` on are to be learned."""
+class TrainingSequence(NamedTuple):
+    """The tokens of a prompt and its output; the loss counts those from `output_start` on."""
 
     tokens: tuple[int, ...]
-    start: int
+    output_start: int
 
 
-def lesson(model: LocalModel, template: Template, example: Example, target: Target) -> Lesson:
-    """An example as a parser would meet it: the prompt without other examples, the output, and its end."""
+def training_sequence(model: LocalModel, template: Template, example: Example, target: Target) -> TrainingSequence:
+    """Tokenize an example as a parser does: the prompt without other examples, the output, and the stop token."""
     prompt = model.prompt_ids(template.render([], example.utterance, example.context))
-    said = model.tokenize(template.lead + example.output(target))
+    output = model.tokenize(template.lead + example.output(target))
     end = model.tokenize(template.stop)[0]
-    return Lesson((*prompt, *(token.id for token in said), end.id), len(prompt))
+    return TrainingSequence((*prompt, *(token.id for token in output), end.id), len(prompt))
 
 
-class Lessons:
-    """The lessons of some examples: every epoch has all of them, in an order and a variation of its own."""
+class TrainingSet:
+    """The examples of a tuning run; every epoch has its own order and its own augmentation."""
 
     def __init__(
         self,
@@ -37,27 +36,27 @@ class Lessons:
         template: Template,
         examples: Sequence[Example],
         target: Target,
-        variation: Variation | None = None,
+        augmenter: Augmenter | None = None,
     ) -> None:
         self._model, self._template, self._target = model, template, target
         self._examples = examples
-        self._variation = variation
-        self.plain = tuple(map(self._make, examples))
+        self._augmenter = augmenter
+        self.sequences = tuple(map(self._sequence, examples))
 
-    def _make(self, example: Example) -> Lesson:
-        return lesson(self._model, self._template, example, self._target)
+    def _sequence(self, example: Example) -> TrainingSequence:
+        return training_sequence(self._model, self._template, example, self._target)
 
     def __len__(self) -> int:
-        return len(self.plain)
+        return len(self.sequences)
 
-    def batches(self, size: int, seed: int, epoch: int) -> Iterator[list[Lesson]]:
-        """The lessons of an epoch, so many at a time; half of them varied, from the second epoch on."""
-        random = np.random.default_rng((seed, epoch))
-        taught = list(self.plain)
-        if self._variation is not None and epoch > 0:
-            for i, chosen in enumerate(random.random(len(taught)) < VARIED):
+    def batches(self, config: TuneConfig, epoch: int) -> Iterator[list[TrainingSequence]]:
+        """Yield the batches of an epoch; from the second epoch on, a share of the examples is augmented."""
+        random = np.random.default_rng((config.seed, epoch))
+        sequences = list(self.sequences)
+        if self._augmenter is not None and epoch > 0:
+            for i, chosen in enumerate(random.random(len(sequences)) < config.augmented):
                 if chosen:
-                    taught[i] = self._make(self._variation.vary(self._examples[i], random))
-        order = random.permutation(len(taught))
-        for at in range(0, len(order), size):
-            yield [taught[i] for i in order[at : at + size]]
+                    sequences[i] = self._sequence(self._augmenter.augment(self._examples[i], random))
+        order = random.permutation(len(sequences))
+        for start in range(0, len(order), config.batch_size):
+            yield [sequences[i] for i in order[start : start + config.batch_size]]

@@ -1,4 +1,4 @@
-"""A course of training: epochs over lessons under one schedule, to be left and taken up between any two."""
+"""Train LoRA layers with AdamW for a number of epochs; training can be resumed after any epoch."""
 
 import math
 from collections.abc import Callable
@@ -7,64 +7,70 @@ from typing import Any
 import torch
 
 from fewparse.tune.config import TuneConfig
-from fewparse.tune.dataset import Lessons
-from fewparse.tune.lora import Pupil
-
-MOMENTA = (0.9, 0.99)
-WARM_UP = 0.1
-LAST_RATE = 0.02
-LONGEST_GRADIENT = 1.0
+from fewparse.tune.dataset import TrainingSet
+from fewparse.tune.lora import LoraModel
 
 
-class Course:
-    """A pupil that begins anew and learns for so many epochs; the rate rises at first, then falls to the end."""
+class Trainer:
+    """Trains a model from freshly initialised LoRA weights, or from a `state` that an earlier trainer returned."""
 
     def __init__(
         self,
-        pupil: Pupil,
-        taught: Lessons,
+        model: LoraModel,
+        training_set: TrainingSet,
         epochs: int,
         config: TuneConfig,
         state: dict[str, Any] | None = None,
     ) -> None:
-        pupil.begin(config.seed)
+        model.reset(config.seed)
         self.epochs = epochs
-        self.done = 0
-        self.steps_an_epoch = math.ceil(len(taught) / config.batch)
-        self._pupil = pupil
-        self._taught = taught
+        self.epochs_done = 0
+        self.steps_per_epoch = math.ceil(len(training_set) / config.batch_size)
+        self._model = model
+        self._training_set = training_set
         self._config = config
-        self._optimizer = torch.optim.AdamW(pupil.parameters(), lr=config.rate, betas=MOMENTA, weight_decay=0.0)
+        self._optimizer = torch.optim.AdamW(
+            model.parameters(),
+            lr=config.learning_rate,
+            betas=(config.beta1, config.beta2),
+            weight_decay=config.weight_decay,
+        )
         if state is not None:
-            self.done = state["done"]
-            pupil.restore(state["pupil"])
+            self.epochs_done = state["epochs_done"]
+            model.restore(state["weights"])
             self._optimizer.load_state_dict(state["optimizer"])
 
     @property
     def steps(self) -> int:
-        """How many batches all epochs have."""
-        return self.epochs * self.steps_an_epoch
+        """The number of steps in all epochs."""
+        return self.epochs * self.steps_per_epoch
 
-    def epoch(self, after_step: Callable[[int, float], None]) -> None:
-        """Go through all lessons once; `after_step` is told how many steps were made so far, and the loss."""
-        batches = self._taught.batches(self._config.batch, self._config.seed, self.done)
-        for step, batch in enumerate(batches, self.done * self.steps_an_epoch):
+    def run_epoch(self, after_step: Callable[[int, float], None]) -> None:
+        """Train for one epoch; call `after_step` with the number of steps so far and the loss per example."""
+        batches = self._training_set.batches(self._config, self.epochs_done)
+        for step, batch in enumerate(batches, self.epochs_done * self.steps_per_epoch):
             for group in self._optimizer.param_groups:
-                group["lr"] = self._config.rate * self._share_of_rate(step)
-            loss = self._pupil.loss(batch)
+                group["lr"] = self._config.learning_rate * self._learning_rate_factor(step)
+            loss = self._model.loss(batch)
             self._optimizer.zero_grad()
             loss.mean().backward()
-            torch.nn.utils.clip_grad_norm_(self._pupil.parameters(), LONGEST_GRADIENT)
+            torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._config.max_grad_norm)
             self._optimizer.step()
             after_step(step + 1, float(loss.detach().sum()) / len(batch))
-        self.done += 1
+        self.epochs_done += 1
 
-    def _share_of_rate(self, step: int) -> float:
-        warm = max(1, round(WARM_UP * self.steps))
-        if step < warm:
-            return (step + 1) / warm
-        return max(LAST_RATE, 1 - (step - warm) / max(1, self.steps - warm))
+    def _learning_rate_factor(self, step: int) -> float:
+        """Linear warm-up, then linear decay to the final learning rate."""
+        warmup_steps = max(1, round(self._config.warmup * self.steps))
+        if step < warmup_steps:
+            return (step + 1) / warmup_steps
+        decay = 1 - (step - warmup_steps) / max(1, self.steps - warmup_steps)
+        return max(self._config.final_learning_rate, decay)
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to take it up again."""
-        return {"done": self.done, "pupil": self._pupil.state(), "optimizer": self._optimizer.state_dict()}
+        """Return what is needed to resume after the last epoch."""
+        return {
+            "epochs_done": self.epochs_done,
+            "weights": self._model.state(),
+            "optimizer": self._optimizer.state_dict(),
+        }

@@ -1,11 +1,11 @@
-"""Tune a model to a domain: find how long to learn on a part of the examples, then learn from all of them."""
+"""Tune a model for a domain: choose the number of epochs on held-out examples, then train on all of them."""
 
 import hashlib
 import json
 import math
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -16,29 +16,30 @@ import numpy as np
 from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow, TuningError
 from fewparse.evaluate.metrics import Judge
-from fewparse.evaluate.system import digests
+from fewparse.evaluate.system import file_digests
 from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter, Provenance, read_adapter
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.parser import Parser
-from fewparse.tune.checkpoint import Bookmark
+from fewparse.tune.augment import augmenter_for
+from fewparse.tune.checkpoint import Checkpoint
 from fewparse.tune.config import TuneConfig
-from fewparse.tune.dataset import Lessons
+from fewparse.tune.dataset import TrainingSet
 from fewparse.tune.gguf_writer import write_adapter
-from fewparse.tune.lora import Pupil
-from fewparse.tune.trainer import Course
-from fewparse.tune.variation import variation
-from fewparse.tune.whole_file import replacing
+from fewparse.tune.lora import LoraModel
+from fewparse.tune.trainer import Trainer
 
 TEMPLATE = "tuned"
-UNFINISHED = ".tuning"
+CHECKPOINT_SUFFIX = ".tuning"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a tuning stands: steps done and, at most, in all; the loss of the last batch; the last trial.
+    """The progress of a tuning run after a step.
 
-    A trial is how many of the held-out examples were parsed right after an epoch.
+    `steps` is the largest possible number of steps in both phases (fit, then refit on all examples), and `loss`
+    that of the last batch. `held_out_correct` is the number of held-out examples parsed correctly after the last
+    epoch, out of `held_out`; None before the first evaluation.
     """
 
     refitting: bool
@@ -47,7 +48,7 @@ class Progress:
     step: int
     steps: int
     loss: float
-    trial: int | None
+    held_out_correct: int | None
     held_out: int
 
 
@@ -55,7 +56,7 @@ Report = Callable[[Progress], None]
 
 
 class Tuning:
-    """The work on one adapter. Where `run` is broken off, the next one goes on after the last epoch."""
+    """One tuning run: `run` writes the adapter to `path`; an interrupted run resumes after its last epoch."""
 
     def __init__(
         self,
@@ -75,74 +76,97 @@ class Tuning:
         self._report = report
         examples = self._domain.examples
         order = np.random.default_rng(config.seed).permutation(len(examples))
-        apart = config.held_out_of(len(examples))
-        self._variation = variation(self._domain)
-        self._held_out = [examples[i] for i in order[:apart]]
-        self._fitted = self._lessons([examples[i] for i in order[apart:]])
-        self._taught = self._lessons(examples)
-        self._trials: list[int] = []
+        held_out = config.held_out_count(len(examples))
+        self._augmenter = augmenter_for(self._domain)
+        self._held_out = [examples[i] for i in order[:held_out]]
+        self._fit_set = self._training_set([examples[i] for i in order[held_out:]])
+        self._full_set = self._training_set(examples)
+        self._correct_by_epoch: list[int] = []
 
     @property
     def epochs(self) -> int:
-        """How long to learn: all epochs where nothing is held out, else as long as the trials say."""
-        return best_epochs(self._trials, len(self._held_out)) if self._held_out else self._config.epochs
-
-    def run(self) -> Adapter:
-        """Seek the number of epochs, learn from all examples, write the adapter."""
-        bookmark = Bookmark(self._path.with_name(self._path.name + UNFINISHED), self._key)
-        kept = bookmark.load() or {"trials": [], "refitting": not self._held_out, "course": None}
-        bookmark.save(kept)  # a place that cannot be written is better known before than after an epoch
-        self._trials = kept["trials"]
-        state = kept["course"]
-        if not kept["refitting"]:
-            self._fit(bookmark, state)
-            state = None
-        self._refit(bookmark, state)
-        with replacing(self._path) as scratch:
-            write_adapter(scratch, self._pupil, self._provenance)
-        bookmark.remove()
-        return read_adapter(self._path)
-
-    def _fit(self, bookmark: Bookmark, state: dict[str, Any] | None) -> None:
-        """Learn from a part of the examples until the others get no better."""
-        course = Course(self._pupil, self._fitted, self._config.epochs, self._config, state)
-        while course.done < course.epochs and not self._out_of_patience:
-            self._epoch(course, refitting=False)
-            self._trials.append(self._right())
-            bookmark.save({"trials": self._trials, "refitting": False, "course": course.state()})
-
-    def _refit(self, bookmark: Bookmark, state: dict[str, Any] | None) -> None:
-        """Learn from all examples, as long as was best."""
-        course = Course(self._pupil, self._taught, self.epochs, self._config, state)
-        while course.done < course.epochs:
-            self._epoch(course, refitting=True)
-            bookmark.save({"trials": self._trials, "refitting": True, "course": course.state()})
+        """The number of epochs to train on all examples: chosen on the held-out ones, if there are any."""
+        if not self._held_out:
+            return self._config.epochs
+        return best_epochs(self._correct_by_epoch, len(self._held_out))
 
     @property
-    def _out_of_patience(self) -> bool:
-        return len(self._trials) - self.epochs >= self._config.patience
+    def key(self) -> str:
+        """A digest of everything the result depends on: a checkpoint with another key is ignored."""
+        files = file_digests(self._domain.folder)
+        sequences = self._full_set.sequences
+        inputs = [self._model.sha256, self._config.as_dict(), sequences, files, version("fewparse")]
+        return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
 
-    def _epoch(self, course: Course, refitting: bool) -> None:
-        """An epoch of a course, with the news of each step."""
-        before = len(self._trials) * math.ceil(len(self._fitted) / self._config.batch) if refitting else 0
-        later = 0 if refitting else course.epochs * math.ceil(len(self._taught) / self._config.batch)
-        trial = self._trials[-1] if self._trials else None
+    def run(self) -> Adapter:
+        """Choose the number of epochs, train on all examples, and write the adapter."""
+        checkpoint = Checkpoint(self._path.with_name(self._path.name + CHECKPOINT_SUFFIX), self.key)
+        saved = checkpoint.load() or {"correct_by_epoch": [], "refitting": not self._held_out, "trainer": None}
+        checkpoint.save(saved)  # fails before the first epoch, not after it, if the folder is not writable
+        self._correct_by_epoch = saved["correct_by_epoch"]
+        state = saved["trainer"]
+        if not saved["refitting"]:
+            self._fit(checkpoint, state)
+            state = None
+        self._refit(checkpoint, state)
+        write_adapter(self._path, self._lora_model, self._provenance)
+        checkpoint.remove()
+        return read_adapter(self._path)
+
+    def _fit(self, checkpoint: Checkpoint, state: dict[str, Any] | None) -> None:
+        """Train without the held-out examples until accuracy on these does not improve any more."""
+        trainer = Trainer(self._lora_model, self._fit_set, self._config.epochs, self._config, state)
+        while trainer.epochs_done < trainer.epochs and not self._patience_exhausted:
+            self._run_epoch(trainer, refitting=False)
+            self._correct_by_epoch.append(self._count_correct())
+            self._save(checkpoint, trainer, refitting=False)
+
+    def _refit(self, checkpoint: Checkpoint, state: dict[str, Any] | None) -> None:
+        """Train on all examples for the best number of epochs."""
+        trainer = Trainer(self._lora_model, self._full_set, self.epochs, self._config, state)
+        while trainer.epochs_done < trainer.epochs:
+            self._run_epoch(trainer, refitting=True)
+            self._save(checkpoint, trainer, refitting=True)
+
+    def _save(self, checkpoint: Checkpoint, trainer: Trainer, refitting: bool) -> None:
+        checkpoint.save(
+            {"correct_by_epoch": self._correct_by_epoch, "refitting": refitting, "trainer": trainer.state()}
+        )
+
+    @property
+    def _patience_exhausted(self) -> bool:
+        return len(self._correct_by_epoch) - self.epochs >= self._config.patience
+
+    def _run_epoch(self, trainer: Trainer, refitting: bool) -> None:
+        """Train for one epoch and report every step."""
+        batch_size, fit_epochs = self._config.batch_size, len(self._correct_by_epoch)
+        before = fit_epochs * math.ceil(len(self._fit_set) / batch_size) if refitting else 0
+        after = 0 if refitting else trainer.epochs * math.ceil(len(self._full_set) / batch_size)
+        correct = self._correct_by_epoch[-1] if self._correct_by_epoch else None
 
         def after_step(step: int, loss: float) -> None:
             if not math.isfinite(loss):
-                raise TuningError(f"the loss has become {loss}", "Learn more slowly: halve --rate.")
-            epoch, total = course.done + 1, before + course.steps + later
-            apart = len(self._held_out)
-            self._report(Progress(refitting, epoch, course.epochs, before + step, total, loss, trial, apart))
+                raise TuningError(f"the loss is {loss}", "Use a lower learning rate: halve --learning-rate.")
+            self._report(
+                Progress(
+                    refitting=refitting,
+                    epoch=trainer.epochs_done + 1,
+                    epochs=trainer.epochs,
+                    step=before + step,
+                    steps=before + trainer.steps + after,
+                    loss=loss,
+                    held_out_correct=correct,
+                    held_out=len(self._held_out),
+                )
+            )
 
-        course.epoch(after_step)
+        trainer.run_epoch(after_step)
 
-    def _right(self) -> int:
-        """How many of the held-out examples are parsed right, greedily and under the constraint."""
-        with tempfile.TemporaryDirectory(prefix="fewparse-") as scratch:
-            path = Path(scratch) / "trial.gguf"
-            with replacing(path) as part:
-                write_adapter(part, self._pupil, self._provenance)
+    def _count_correct(self) -> int:
+        """Parse the held-out examples with constrained greedy decoding; return how many are correct."""
+        with tempfile.TemporaryDirectory(prefix="fewparse-") as folder:
+            path = Path(folder) / "trial.gguf"
+            write_adapter(path, self._lora_model, self._provenance)
             parser = Parser.from_domain(
                 self._domain,
                 self._model,
@@ -158,28 +182,17 @@ class Tuning:
                 for item in self._held_out
             )
 
-    def _lessons(self, examples: Sequence[Example]) -> Lessons:
+    def _training_set(self, examples: Sequence[Example]) -> TrainingSet:
         template = self._domain.template(TEMPLATE)
-        made = Lessons(self._model, template, examples, self._target, self._variation)
-        longest = max(len(lesson.tokens) for lesson in made.plain)
+        training_set = TrainingSet(self._model, template, examples, self._target, self._augmenter)
+        longest = max(len(sequence.tokens) for sequence in training_set.sequences)
         if longest > self._model.context_length:
             raise ContextOverflow(longest, self._model.context_length)
-        return made
+        return training_set
 
     @cached_property
-    def _pupil(self) -> Pupil:
-        return Pupil(self._model.path, self._config.rank, self._config.scale)
-
-    @property
-    def _key(self) -> str:
-        """What identifies the work: whoever changes anything begins anew."""
-        files = digests(self._domain.folder)
-        said = [self._model.sha256, self._config_said, self._taught.plain, files, version("fewparse")]
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
-
-    @property
-    def _config_said(self) -> dict[str, float | int | list[str]]:
-        return asdict(self._config)
+    def _lora_model(self) -> LoraModel:
+        return LoraModel(self._model.path, self._config)
 
     @property
     def _provenance(self) -> Provenance:
@@ -190,21 +203,23 @@ class Tuning:
             base=self._model.name,
             base_sha256=self._model.sha256,
             data_sha256=self._domain.data_sha256(self._target),
-            examples=len(self._taught),
+            examples=len(self._full_set),
             epochs=self.epochs,
             held_out=len(self._held_out),
-            held_out_correct=self._trials[self.epochs - 1] if self._trials else 0,
-            config=self._config_said,
+            held_out_correct=self._correct_by_epoch[self.epochs - 1] if self._correct_by_epoch else 0,
+            config=self._config.as_dict(),
             fewparse=version("fewparse"),
         )
 
 
-def best_epochs(trials: Sequence[int], items: int) -> int:
-    """The last epoch that is not worse than the best one by more than chance.
+def best_epochs(correct_by_epoch: Sequence[int], items: int) -> int:
+    """Return the last epoch that is at most one standard error worse than the best one; 0 if there are none.
 
-    Models go on to gain right answers long after the loss on what they have not seen is at its lowest, and a few
-    held-out items cannot tell neighbours apart: shorter is only better where the loss of answers is plain.
+    Accuracy still rises long after the loss on held-out examples has reached its minimum, and a few held-out items
+    cannot distinguish neighbouring epochs: fewer epochs are only better if accuracy clearly falls.
     """
-    most = max(trials, default=0)
-    chance = math.sqrt(most * (items - most) / items)
-    return max((epoch for epoch, trial in enumerate(trials, 1) if trial >= most - chance), default=0)
+    best = max(correct_by_epoch, default=0)
+    standard_error = math.sqrt(best * (items - best) / items)
+    return max(
+        (epoch for epoch, correct in enumerate(correct_by_epoch, 1) if correct >= best - standard_error), default=0
+    )

@@ -11,7 +11,7 @@ from fewparse.lm.http.budget import Budget
 from fewparse.lm.http.client import Answer, Server
 from fewparse.lm.http.wire import LOST, Choice, Reply, read_reply, sound, spells
 from fewparse.lm.usage import Usage
-from fewparse.threads import work_through
+from fewparse.threads import run_concurrently
 
 PROBE_AGAIN = "`fewparse models probe` finds out anew what the server does."
 
@@ -73,7 +73,7 @@ class Asker:
             answers[which] = self._ask(asks[which])
 
         with timed(usage):
-            work_through(range(len(asks)), ask, min(self._at_once, len(asks)), Event())
+            run_concurrently(range(len(asks)), ask, min(self._at_once, len(asks)), Event())
         for i, asked in enumerate(asks):
             usage += self._cost(asked, answers[i])
         return [answers[i].content for i in range(len(asks))]
