@@ -18,7 +18,7 @@ from fewparse.example import Example
 from fewparse.vocabulary import BYTES
 
 CALENDAR = load_domain("calendar")
-GRAMMAR = (Path(__file__).parents[1] / "grammar" / "calendar.lark").read_text(encoding="utf-8")
+GRAMMAR = (Path(__file__).parents[1] / "support" / "calendar.lark").read_text(encoding="utf-8")
 ALL_EXAMPLES = (*CALENDAR.examples, *CALENDAR.test_examples)
 WORLD = json.loads((CALENDAR.folder / "world.json").read_text(encoding="utf-8"))
 MEETINGS: list[dict[str, Any]] = sorted(WORLD["meetings"], key=lambda m: (m["date"], m["start"], m["title"]))

@@ -42,7 +42,7 @@ ALPHABETS = {
     "no greedy lexer": "a-if",
     "counted": "abxyzZ",
 }
-CALENDAR = (Path(__file__).parents[1] / "grammar" / "calendar.lark").read_text(encoding="utf-8")
+CALENDAR = (Path(__file__).parents[1] / "support" / "calendar.lark").read_text(encoding="utf-8")
 
 
 @cache
