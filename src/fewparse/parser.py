@@ -15,7 +15,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.load import load_domain
 from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, UsageError
 from fewparse.example import Candidate, Example, Parse, check_utterance
-from fewparse.lm.load import EMBEDDED, adapted, open_model
+from fewparse.lm.load import EMBEDDED, open_model, with_adapter
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.options import Options
@@ -35,7 +35,7 @@ class Parser:
 
     def __init__(self, domain: Domain, model: LanguageModel, options: Options) -> None:
         self.domain = domain.for_target(options.target)
-        self.model = adapted(model, options.adapter)
+        self.model = with_adapter(model, options.adapter)
         self.options = options
         self._template = domain.template(options.prompt)
         self._settings = replace(options.search, stop=self._template.stop.encode())

@@ -24,7 +24,7 @@ from fewparse.evaluate.system import System
 from fewparse.lm.model import LanguageModel, NextTokens, Prefix
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask
-from support.byte_model import Blind
+from support.byte_model import ByteModel
 from support.lamp_domain import RemoteSystem, Scripted, lines, make_lamps, numbered
 from support.toy_model import ToyModel
 
@@ -133,7 +133,7 @@ grammar = "grammar.lark"
 
 def offered(max_concurrency: int, by_bytes: bool) -> LanguageModel:
     served = Served(max_concurrency)
-    return Blind(served) if by_bytes else served
+    return ByteModel(served) if by_bytes else served
 
 
 @pytest.mark.parametrize(

@@ -261,4 +261,4 @@ def test_records_of_before_there_were_failures_and_prices_are_found(lamps: Domai
     system = RemoteSystem()
     (row,) = rows(run(lamps, system, path=path), "remote")
     assert system.asked == []
-    assert (row["prompt_tokens"], row["cached"], row["cost"], row["failed"]) == (7, 0, 0, 0)
+    assert (row["prompt_tokens"], row["cached_requests"], row["cost"], row["failed"]) == (7, 0, 0, 0)

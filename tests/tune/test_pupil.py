@@ -126,7 +126,7 @@ def test_what_was_learned_can_be_forgotten_and_known_again(learned: Pupil, taugh
 
 def exported(pupil: Pupil, model: EmbeddedModel, path: Path) -> LocalModel:
     write_adapter(path, pupil, provenance(model))
-    return model.adapted(read_adapter(path))
+    return model.with_adapter(read_adapter(path))
 
 
 def test_the_adapter_says_in_llama_cpp_what_the_network_says_in_torch(

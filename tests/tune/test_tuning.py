@@ -280,5 +280,5 @@ def test_the_embedded_model_finds_what_it_was_taught_far_likelier(model: Embedde
     starter = load_domain("starter", pool=10)
     config = TuneConfig(epochs=2, batch=5, rate=2e-3, held_out=0.0)
     adapter = Tuning(starter, "program", model, config, place).run()
-    before, after = likelihood(model, starter), likelihood(model.adapted(adapter), starter)
+    before, after = likelihood(model, starter), likelihood(model.with_adapter(adapter), starter)
     assert after > before / 2

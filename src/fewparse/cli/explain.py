@@ -52,8 +52,8 @@ def spent(usage: Usage) -> str:
         )
     money = "unknown" if usage.cost is None else f"${usage.cost:.6f}"
     return (
-        f"{asked} ({usage.cached} answered from the cache, {usage.retries} asked again), "
-        f"{usage.prompt_tokens} tokens sent ({usage.cached_tokens} of them read before), "
+        f"{asked} ({usage.cached_requests} answered from the cache, {usage.retries} asked again), "
+        f"{usage.prompt_tokens} tokens sent ({usage.cached_prompt_tokens} of them read before), "
         f"{usage.completion_tokens} received, {usage.seconds:.2f} s, cost {money}"
     )
 

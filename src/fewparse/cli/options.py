@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fewparse.domains.schema import ConstraintKind
-from fewparse.lm.load import KNOWN
+from fewparse.lm.load import model_names
 from fewparse.retrieve.arrange import ORDERS
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.settings import DECODERS
@@ -47,7 +47,7 @@ Rerank = Annotated[float | None, typer.Option(help="Weight of the alignment with
 Vote = Annotated[
     bool | None, typer.Option("--vote/--no-vote", help="Choose the answer that most of the candidates give.")
 ]
-Model = Annotated[str, typer.Option(help=" | ".join(KNOWN))]
+Model = Annotated[str, typer.Option(help=" | ".join(model_names()))]
 Seed = Annotated[int | None, typer.Option(help="For samples and shuffles.", min=0)]
 BaseUrl = Annotated[
     str | None,

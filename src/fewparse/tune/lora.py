@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from fewparse.errors import ModelError
-from fewparse.lm.hf_backend import load, quiet, refusals
+from fewparse.lm.hf_backend import load, loading_errors, quiet
 from fewparse.lm.local import usable_cores
 from fewparse.tune.dataset import Lesson
 from fewparse.tune.low_rank import attach
@@ -22,7 +22,7 @@ class Pupil:
 
     def __init__(self, path: Path, rank: int, scale: float) -> None:
         torch.set_num_threads(usable_cores())
-        with quiet(), refusals(str(path)):
+        with quiet(), loading_errors(str(path)):
             self.network, _ = load(str(path), single_precision=True)
         if (kind := self.network.config.model_type) != TEACHABLE:
             raise ModelError(
