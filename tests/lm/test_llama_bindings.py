@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from fewparse.errors import CorruptModel, ModelUnavailable, RuntimeMismatch, UnknownName, UsageError
+from fewparse.errors import CorruptModel, ModelUnavailable, RuntimeMismatch
 from fewparse.lm import llama
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.load import open_model
 from fewparse.lm.weights import pull
 
 
@@ -77,26 +76,3 @@ def test_a_truncated_model_is_corrupt(tmp_path: Path, size: int) -> None:
 def test_a_missing_model_file_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="No such file"):
         EmbeddedModel(tmp_path / "nowhere.gguf")
-
-
-def test_a_folder_is_not_a_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="cannot be read"):
-        open_model(f"gguf:{tmp_path}")
-
-
-def test_the_error_for_an_unknown_model_suggests_a_name() -> None:
-    with pytest.raises(UnknownName, match="embeded") as caught:
-        open_model("embeded")
-    assert caught.value.hint == "Did you mean embedded?"
-
-
-def test_gguf_needs_a_path() -> None:
-    with pytest.raises(UsageError, match="needs a path"):
-        open_model("gguf:")
-
-
-def test_close_may_be_called_twice() -> None:
-    opened = open_model()
-    assert opened.name == "embedded:smollm2-135m"
-    opened.close()
-    opened.close()

@@ -1,6 +1,6 @@
 """All language models satisfy the laws of `fewparse.testing`. To test another one, add it to `subject`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,8 +11,11 @@ from fewparse.lm.adapter import read_adapter
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.local import LocalModel
-from fewparse.lm.model import LanguageModel
+from fewparse.lm.model import Completion, Guide, LanguageModel, NextTokens, Prefix, Sampling
+from fewparse.lm.usage import Usage
+from fewparse.prompt import Prompt
 from fewparse.testing import MODEL_LAWS
+from fewparse.vocabulary import Mask
 from support.adapters import write_adapter
 from support.server_behaviours import HONEST, LLAMA_CPP
 from support.toy_model import ToyModel
@@ -56,9 +59,71 @@ def test_law(subject: LanguageModel, law: Callable[[LanguageModel], None]) -> No
     law(subject)
 
 
-def test_all_laws_are_documented_and_distinct() -> None:
-    assert all(law.__doc__ for law in MODEL_LAWS)
-    assert len({law.__name__ for law in MODEL_LAWS}) == len(MODEL_LAWS)
+class Defective(ToyModel):
+    """A model with the defect of this name."""
+
+    def __init__(self, defect: str) -> None:
+        super().__init__()
+        self.defect = defect
+        self.queries = 0
+
+    def logprobs(self, context: Sequence[int]) -> list[float]:
+        shift = 0.1 if self.defect == "unnormalised" else 0.0
+        return [logprob + shift for logprob in super().logprobs(context)]
+
+    def next_tokens(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        k: int,
+        stop: bytes,
+        usage: Usage,
+        allowed: Sequence[Mask] | None = None,
+    ) -> list[NextTokens]:
+        masks = None if self.defect == "ignores masks" else allowed
+        results = super().next_tokens(prompt, prefixes, k, stop, usage, masks)
+        if self.defect == "unsorted":
+            return [result._replace(best=result.best[::-1]) for result in results]
+        return results
+
+    def sample(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        sampling: Sampling,
+        usage: Usage,
+        guides: Sequence[Guide | None] = (),
+    ) -> list[list[Completion]]:
+        self.queries += 1
+        seeds = {"ignores seeds": 0, "unrepeatable": self.queries}
+        sampling = replace(sampling, seed=seeds.get(self.defect, sampling.seed))
+        if self.defect == "ignores guides":
+            guides = ()
+        groups = super().sample(prompt, prefixes, sampling, usage, guides)
+        usage.requests += self.defect == "counts wrongly"
+        if self.defect == "no positions":
+            return [[completion._replace(positions=()) for completion in group] for group in groups]
+        return groups
+
+
+@pytest.mark.parametrize(
+    ("defect", "law"),
+    [
+        ("unnormalised", "probabilities_sum_to_one"),
+        ("unsorted", "next_tokens_are_sorted"),
+        ("ignores masks", "masks_are_exact"),
+        ("ignores seeds", "another_seed_gives_other_samples"),
+        ("unrepeatable", "samples_depend_on_the_seed_only"),
+        ("ignores guides", "a_guide_stops_a_sample"),
+        ("no positions", "samples_report_every_position"),
+        ("counts wrongly", "requests_are_counted"),
+    ],
+)
+def test_a_defective_model_violates_the_law(defect: str, law: str) -> None:
+    (violated,) = (each for each in MODEL_LAWS if each.__name__ == law)
+    violated(Defective("none"))
+    with pytest.raises(AssertionError, match=r"\w+ \w+"):
+        violated(Defective(defect))
 
 
 @given(text=st.text())

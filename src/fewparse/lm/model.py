@@ -95,14 +95,14 @@ class Sampling:
 
 
 class Guide(Protocol):
-    """Decides after each token whether it is worth sampling on, such as the constraint at the end of a prefix.
+    """Stops a sample early, such as where it leaves the grammar, so that no work is spent on useless tokens.
 
-    A guide saves work only: a model may ignore it and return samples that continue beyond the point where the
-    guide would have stopped them.
+    A model returns no tokens of a sample after the one at which its guide returns None. A guide never changes
+    which tokens are sampled before.
     """
 
     def advance(self, piece: bytes) -> "Guide | None":
-        """Return the guide after a token with these bytes, or None if the sample should stop after this token."""
+        """Return the guide after a token with these bytes, or None if the sample stops after this token."""
 
 
 class LanguageModel(Protocol):
