@@ -119,7 +119,7 @@ def test_an_adapter_that_is_asked_for_and_not_there_is_told(folder: Path) -> Non
 
 def test_a_domains_adapter_that_is_damaged_is_told_rather_than_left_out(folder: Path, own: Path) -> None:
     own.write_bytes(own.read_bytes()[:100])
-    with pytest.raises(CorruptModel, match="it ends too early") as caught:
+    with pytest.raises(CorruptModel, match="it is truncated") as caught:
         resolve(folder)
     assert str(own) in caught.value.message
     assert resolve(folder, adapter="none").adapter is None

@@ -71,7 +71,7 @@ class Reticent(ByteModel):
         groups = super().sample(prompt, prefixes, sampling, usage, guides)
         return [[c._replace(positions=tuple(map(few, c.positions))) for c in group] for group in groups]
 
-    def _find(self, tokens: Prefix) -> Prefix:
+    def _with_ids(self, tokens: Prefix) -> Prefix:
         return as_read(tokens)
 
 
