@@ -72,7 +72,7 @@ class HFBackend:
     ) -> list[Logits]:
         """Append tokens to the cache and return the logits after those whose indices are `wanted`.
 
-        `attention` says for each new token which cells it sees, the new ones included; None is causal attention.
+        `attention` is the mask of the cells, including new ones, that each new token sees; None is causal.
         """
         mask = None
         if attention is not None:

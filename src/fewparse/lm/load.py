@@ -38,15 +38,15 @@ class ModelSettings:
 
 
 Opener = Callable[[str, ModelSettings], LanguageModel]
-"""Opens a model from the part of its name behind the colon."""
+"""Opens a model from the part of its name after the colon."""
 
 
 @dataclass(frozen=True)
 class ModelKind:
     """A kind of model.
 
-    `argument` describes the part of the name behind the colon, as in `gguf:PATH`; None if there is none. A
-    `remote` kind is behind a server and uses `ModelSettings.remote`. `adapters` says whether its models implement
+    `argument` describes the part of the name after the colon, as in `gguf:PATH`; None if there is none. A
+    `remote` kind is behind a server and uses `ModelSettings.remote`. If `adapters` is true, its models implement
     `AdaptableModel`.
     """
 

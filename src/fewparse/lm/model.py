@@ -44,7 +44,7 @@ class NextTokens(NamedTuple):
     tokens never occur in `best`.
 
     `complete` is true if `best` leaves out no token (under a mask: no allowed token). Otherwise `bound` is an
-    upper bound on the log-probability of each token left out; the default 0.0 says nothing about them.
+    upper bound on the log-probability of each token left out; the default 0.0 is the trivial bound.
     """
 
     best: tuple[ScoredToken, ...]

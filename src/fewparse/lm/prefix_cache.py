@@ -128,7 +128,7 @@ class PrefixCache:
     def _evaluate(
         self, paths: Sequence[TokenIds], bases: Sequence[TokenIds], every: bool, usage: Usage
     ) -> Iterator[tuple[TokenIds, list[Logits]]]:
-        """Evaluate paths behind cached bases as one batch; yield the logits after every new token, or the last."""
+        """Evaluate paths after cached bases as one batch; yield the logits after every new token, or the last."""
         tokens: list[int] = []
         positions: list[int] = []
         sequences: list[int] = []

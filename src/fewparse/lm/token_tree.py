@@ -46,7 +46,7 @@ class CachedModel(Protocol):
     ) -> list[Logits]:
         """Append tokens to the cache and return the logits after those whose indices are `wanted`.
 
-        `attention` says for each new token which cells it sees, the new ones included; None is causal attention.
+        `attention` is the mask of the cells, including new ones, that each new token sees; None is causal.
         """
 
     def crop(self, length: int) -> None:

