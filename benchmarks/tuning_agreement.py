@@ -28,7 +28,7 @@ def main(name: str, target: Target) -> None:
     domain = load_domain(name)
     adapter = domain.adapter_path(target)
     in_torch = TransformersModel(str(pull()), name="torch")
-    load_adapter(in_torch.checkpoint.network, adapter)
+    load_adapter(in_torch.backend.network, adapter)
     outputs = {
         "llama.cpp": predictions(domain, open_model(), target, {"adapter": adapter}),
         "torch": predictions(domain, in_torch, target, {"prompt": "tuned", "examples": 0}),

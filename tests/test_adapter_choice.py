@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def own(folder: Path) -> Path:
     """The domain's own adapter."""
-    return tiny_adapter(folder / "adapter-program.gguf", said=provenance())
+    return tiny_adapter(folder / "adapter-program.gguf", provenance=provenance())
 
 
 def tiny_adapter(path: Path, **chosen: Any) -> Path:
@@ -96,7 +96,7 @@ def test_under_a_grammar_that_a_caller_put_in_place_the_adapter_is_out_of_place(
 def test_an_adapter_that_is_asked_for_is_taken_whatever_the_model_and_the_domain_have(
     folder: Path, own: Path, tmp_path: Path, as_given: Callable[[Path], str | Path]
 ) -> None:
-    other = tiny_adapter(tmp_path / "other.gguf", said=provenance(prompt="chatml"))
+    other = tiny_adapter(tmp_path / "other.gguf", provenance=provenance(prompt="chatml"))
     for model in (EMBEDDED, "gguf:some.gguf"):
         options = resolve(folder, model, adapter=as_given(other))
         assert options.adapter is not None
@@ -119,7 +119,7 @@ def test_an_adapter_that_is_asked_for_and_not_there_is_told(folder: Path) -> Non
 
 def test_a_domains_adapter_that_is_damaged_is_told_rather_than_left_out(folder: Path, own: Path) -> None:
     own.write_bytes(own.read_bytes()[:100])
-    with pytest.raises(CorruptModel, match="it ends too early") as caught:
+    with pytest.raises(CorruptModel, match="it is truncated") as caught:
         resolve(folder)
     assert str(own) in caught.value.message
     assert resolve(folder, adapter="none").adapter is None

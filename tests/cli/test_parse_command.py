@@ -16,7 +16,7 @@ KEYS = {
     *("utterance", "target", "output", "program", "answer", "answer_error", "failure", "candidates"),
     *("examples_used", "examples_dropped", "usage", "model"),
 }
-REMOTE_USAGE = {"cached", "retries", "cached_tokens", "cost"}
+REMOTE_USAGE = {"cached_requests", "retries", "cached_prompt_tokens", "cost"}
 """What only a server can have a share in."""
 USAGE = {
     *("requests", "rounds", "prompt_tokens", "completion_tokens"),

@@ -103,10 +103,10 @@ def test_a_second_parse_sends_nothing_but_without_the_cache_it_does(
     again = json.loads(remote("parse", letters, toy.url, apart, "--json").out)
     assert len(toy.requests) == sent
     assert again["candidates"] == first["candidates"]
-    assert (again["usage"]["cached"], again["usage"]["cost"]) == (again["usage"]["requests"], 0)
+    assert (again["usage"]["cached_requests"], again["usage"]["cost"]) == (again["usage"]["requests"], 0)
     fresh = json.loads(remote("parse", letters, toy.url, apart, "--json", "--no-cache").out)
     assert len(toy.requests) > sent
-    assert fresh["usage"]["cached"] == 0
+    assert fresh["usage"]["cached_requests"] == 0
     assert fresh["candidates"] == first["candidates"]
 
 
@@ -236,12 +236,12 @@ def test_patience_is_more_than_nothing(option: str, letters: str, apart: dict[st
 
 
 def test_a_damaged_cache_is_said_and_the_run_goes_on(letters: str, toy: ToyServer, apart: dict[str, str]) -> None:
-    file = Path(apart["FEWPARSE_CACHE"]) / "answers.sqlite"
+    file = Path(apart["FEWPARSE_CACHE"]) / "responses.sqlite"
     file.parent.mkdir()
     file.write_bytes(b"no database at all")
     ended = remote("parse", letters, toy.url, apart)
     assert ended.code == 0
-    assert ended.err.startswith(f"note: the answer cache {file} is damaged")
+    assert ended.err.startswith(f"note: the response cache {file} is damaged")
     assert ended.out.startswith("say cab\n")
     assert remote("parse", letters, toy.url, apart).err == ""
 
@@ -259,7 +259,7 @@ def test_probe_shows_what_a_server_does(toy: ToyServer, apart: dict[str, str]) -
     assert (ended.code, ended.err) == (0, "")
     title, heads, *table = ended.out.splitlines()
     assert title == f"openai:toy at {toy.url}"
-    assert heads.split() == ["asked", "found", "so"]
+    assert heads.split() == ["capability", "result", "consequence"]
     assert any(row.startswith("log-probabilities") and "legacy format" in row for row in table)
     assert any(row.startswith("context") and "not told" in row for row in table)
 
@@ -273,5 +273,5 @@ def test_probe_as_json_tells_all_by_name(toy: ToyServer, apart: dict[str, str]) 
 
 
 def test_probe_is_for_models_behind_servers(apart: dict[str, str]) -> None:
-    refused(fewparse("models", "probe", "embedded", env=apart), "no model behind a server", "openai", code=2)
+    refused(fewparse("models", "probe", "embedded", env=apart), "not a model behind a server", "openai", code=2)
     refused(fewparse("models", "probe", "--base-url", nobody_listens(), env=apart), "the connection failed")

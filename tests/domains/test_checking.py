@@ -199,7 +199,7 @@ def test_a_domain_without_a_grammar_is_checked_as_far_as_it_goes(make: Make) -> 
 def test_an_adapter_is_stale_once_the_examples_are_others(make: Make) -> None:
     folder = make()
     taught = load_domain(folder).data_sha256("program")
-    path = write_adapter(folder / "adapter-program.gguf", said=provenance(data_sha256=taught))
+    path = write_adapter(folder / "adapter-program.gguf", provenance=provenance(data_sha256=taught))
     assert findings(folder) == []
     make({"utterance": "please, lamp on", "program": "(on lamp)"})
     (finding,) = report(folder).findings

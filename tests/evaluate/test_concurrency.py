@@ -25,7 +25,7 @@ from fewparse.lm.model import LanguageModel, NextTokens, Prefix
 from fewparse.options import ParserOptions
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask
-from support.byte_model import Blind
+from support.byte_model import ByteModel
 from support.lamp_domain import FixedSystem, RemoteSystem, lines, make_lamps, numbered
 from support.toy_model import ToyModel
 
@@ -140,7 +140,7 @@ grammar = "grammar.lark"
 
 def make_model(max_concurrency: int, by_bytes: bool) -> LanguageModel:
     model = CountingModel(max_concurrency)
-    return Blind(model) if by_bytes else model
+    return ByteModel(model) if by_bytes else model
 
 
 @pytest.mark.parametrize(

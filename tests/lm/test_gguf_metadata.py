@@ -1,4 +1,4 @@
-"""What a GGUF file says of itself: read as it was written, or refused, whatever the bytes are."""
+"""The metadata of GGUF files: read as written, or rejected, whatever the bytes are."""
 
 import struct
 import tracemalloc
@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.errors import CorruptModel, ModelUnavailable
-from fewparse.lm.gguf import MOST_ENTRIES, read_metadata
+from fewparse.lm.gguf import MAX_ENTRIES, read_metadata
 from support.adapters import close
 
 Typed = tuple[str, Any]
-MOST_MEMORY = 8 << 20
+MAX_MEMORY = 8 << 20
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 values = {
@@ -48,9 +48,9 @@ EVERYTHING: dict[str, Typed] = {
 }
 
 
-def write(path: Path, said: dict[str, Typed]) -> Path:
+def write(path: Path, metadata: dict[str, Typed]) -> Path:
     writer = gguf.GGUFWriter(str(path), "llama")
-    for key, (kind, value) in said.items():
+    for key, (kind, value) in metadata.items():
         kind = gguf.GGUFValueType[kind]
         several = isinstance(value, list)
         writer.add_key_value(key, value, gguf.GGUFValueType.ARRAY if several else kind, kind if several else None)
@@ -64,18 +64,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return write(tmp_path_factory.mktemp("gguf") / "whole.gguf", EVERYTHING).read_bytes()
 
 
-def begin(entries: int = 1, version: int = 3) -> bytes:
-    """How a file with so many keys and no tensors begins."""
+def header(entries: int = 1, version: int = 3) -> bytes:
+    """The start of a file with this many keys and no tensors."""
     return b"GGUF" + struct.pack("<IQQ", version, 0, entries)
 
 
-def text(said: bytes, length: int | None = None) -> bytes:
-    return struct.pack("<Q", len(said) if length is None else length) + said
+def string(data: bytes, length: int | None = None) -> bytes:
+    return struct.pack("<Q", len(data) if length is None else length) + data
 
 
-def listed(inner: int, count: int) -> bytes:
-    """The key of a list and how the list begins."""
-    return text(b"key") + struct.pack("<IIQ", 9, inner, count)
+def array(inner: int, count: int) -> bytes:
+    """A key and the start of an array."""
+    return string(b"key") + struct.pack("<IIQ", 9, inner, count)
 
 
 def read(path: Path, content: bytes) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def read(path: Path, content: bytes) -> dict[str, Any]:
     return read_metadata(path)
 
 
-def refused(path: Path, content: bytes) -> bool:
-    """Whether such a file is refused; any other error than the two that are meant for it is a defect."""
+def is_rejected(path: Path, content: bytes) -> bool:
+    """Whether a file with this content is rejected; other errors than the two expected ones are raised."""
     try:
         read(path, content)
     except (CorruptModel, ModelUnavailable):
@@ -92,10 +92,10 @@ def refused(path: Path, content: bytes) -> bool:
     return False
 
 
-@given(said=st.dictionaries(texts, single | several))
-def test_all_is_read_as_it_was_written(said: dict[str, Typed], tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = write(tmp_path_factory.getbasetemp() / "any.gguf", said)
-    written = {key: value for key, (_, value) in said.items()}
+@given(metadata=st.dictionaries(texts, single | several))
+def test_metadata_is_read_as_written(metadata: dict[str, Typed], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = write(tmp_path_factory.getbasetemp() / "any.gguf", metadata)
+    written = {key: value for key, (_, value) in metadata.items()}
     assert read_metadata(path) == {"general.architecture": "llama"} | written
 
 
@@ -106,22 +106,22 @@ def test_every_type_of_value_is_read(tmp_path: Path, whole: bytes) -> None:
     assert [type(found[key]) for key in ("ключ", "count", "half")] == [bool, int, float]
 
 
-def test_what_follows_the_keys_is_not_looked_at(tmp_path: Path) -> None:
-    assert read(tmp_path / "file.gguf", begin(entries=0) + b"\xff" * 100) == {}
+def test_the_rest_of_the_file_is_not_read(tmp_path: Path) -> None:
+    assert read(tmp_path / "file.gguf", header(entries=0) + b"\xff" * 100) == {}
 
 
-def test_a_list_may_be_empty(tmp_path: Path) -> None:
-    assert read(tmp_path / "file.gguf", begin() + listed(inner=8, count=0)) == {"key": []}
+def test_an_array_may_be_empty(tmp_path: Path) -> None:
+    assert read(tmp_path / "file.gguf", header() + array(inner=8, count=0)) == {"key": []}
 
 
-def test_a_file_that_ends_anywhere_before_its_last_value_is_refused(tmp_path: Path, whole: bytes) -> None:
+def test_a_file_truncated_before_its_last_value_is_rejected(tmp_path: Path, whole: bytes) -> None:
     file = tmp_path / "file.gguf"
-    needed = next(size for size in range(len(whole), 0, -1) if refused(file, whole[: size - 1]))
-    assert needed > len(whole) - 32  # what the writer adds to round the size
-    assert all(refused(file, whole[:size]) for size in range(needed))
+    needed = next(size for size in range(len(whole), 0, -1) if is_rejected(file, whole[: size - 1]))
+    assert needed > len(whole) - 32  # the padding of the writer
+    assert all(is_rejected(file, whole[:size]) for size in range(needed))
 
 
-def test_one_flipped_bit_anywhere_is_read_or_refused_within_a_little_memory(tmp_path: Path, whole: bytes) -> None:
+def test_a_file_with_a_flipped_bit_is_read_or_rejected_with_little_memory(tmp_path: Path, whole: bytes) -> None:
     file = tmp_path / "file.gguf"
     outcomes = set()
     tracemalloc.start()
@@ -130,42 +130,42 @@ def test_one_flipped_bit_anywhere_is_read_or_refused_within_a_little_memory(tmp_
             for bit in range(8):
                 damaged = bytearray(whole)
                 damaged[at] ^= 1 << bit
-                outcomes.add(refused(file, bytes(damaged)))
-        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
+                outcomes.add(is_rejected(file, bytes(damaged)))
+        assert tracemalloc.get_traced_memory()[1] < MAX_MEMORY
     finally:
         tracemalloc.stop()
     assert outcomes == {True, False}
 
 
 @given(content=st.binary(max_size=200), headed=st.booleans())
-def test_random_bytes_are_read_or_refused(
+def test_random_bytes_are_read_or_rejected(
     content: bytes, headed: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "random.gguf"
-    was_refused = refused(file, begin()[:8] + content if headed else content)
-    assert was_refused or headed
+    rejected = is_rejected(file, header()[:8] + content if headed else content)
+    assert rejected or headed
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "it ends too early"),
-        (b"<html>not a model</html>", "it does not begin as one"),
-        (b"FUGG" + begin()[4:], "it does not begin as one"),
-        (begin(version=1), "it is of version 1"),
-        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "it is of version 50331648"),
-        (begin(entries=2**63), f"it claims {2**63} entries"),
-        (begin(entries=MOST_ENTRIES), "it ends too early"),
-        (begin() + text(b"key", length=2**64 - 1), f"it claims {2**64 - 1} entries"),
-        (begin() + text(b"\xff"), "a text is not UTF-8"),
-        (begin() + text(b"key") + struct.pack("<I", 13), "a value is of the unknown type 13"),
-        (begin() + listed(inner=13, count=1), "a value is of the unknown type 13"),
-        (begin() + listed(inner=9, count=1), "a list is in a list"),
-        (begin() + listed(inner=0, count=2**40), f"it claims {2**40} entries"),
-        (begin() + listed(inner=8, count=MOST_ENTRIES), "it ends too early"),
+        (b"", "it is truncated"),
+        (b"<html>not a model</html>", "it does not start with GGUF"),
+        (b"FUGG" + header()[4:], "it does not start with GGUF"),
+        (header(version=1), "version 1 is not supported"),
+        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "version 50331648 is not supported"),
+        (header(entries=2**63), f"it declares {2**63} entries"),
+        (header(entries=MAX_ENTRIES), "it is truncated"),
+        (header() + string(b"key", length=2**64 - 1), f"it declares {2**64 - 1} entries"),
+        (header() + string(b"\xff"), "a string is not UTF-8"),
+        (header() + string(b"key") + struct.pack("<I", 13), "a value has the unknown type 13"),
+        (header() + array(inner=13, count=1), "a value has the unknown type 13"),
+        (header() + array(inner=9, count=1), "an array contains an array"),
+        (header() + array(inner=0, count=2**40), f"it declares {2**40} entries"),
+        (header() + array(inner=8, count=MAX_ENTRIES), "it is truncated"),
     ],
 )
-def test_the_reason_of_a_refusal_is_told(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_the_error_gives_the_reason(tmp_path: Path, content: bytes, reason: str) -> None:
     file = tmp_path / "file.gguf"
     with pytest.raises(CorruptModel) as caught:
         read(file, content)

@@ -1,4 +1,4 @@
-"""The caches of models in this process: nothing is evaluated twice, and nothing is wrong for that."""
+"""The KV caches of local models: shared prefixes are evaluated once, with correct results."""
 
 import math
 
@@ -27,7 +27,7 @@ def local(request: pytest.FixtureRequest) -> LocalModel:
 
 @pytest.fixture
 def clean(local: LocalModel) -> LocalModel:
-    """The model with another prompt in its cache, which shares nothing with those of these tests."""
+    """The model after another prompt, which has no common prefix with those of the tests."""
     local.next_tokens(plain("@"), [()], 1, STOP, Usage())
     return local
 
@@ -41,7 +41,7 @@ def distinct_words(model: LocalModel, count: int) -> list[Prefix]:
     return words[:count]
 
 
-def test_a_prompt_is_evaluated_once_for_a_whole_series_of_questions(clean: LocalModel) -> None:
+def test_a_prompt_is_evaluated_once_for_several_queries(clean: LocalModel) -> None:
     prompt = plain("The capital of France is")
     word = clean.tokenize(" Paris")
 
@@ -57,7 +57,7 @@ def test_a_prompt_is_evaluated_once_for_a_whole_series_of_questions(clean: Local
     assert series().prefill_tokens == 0
 
 
-def test_a_longer_prompt_pays_only_for_the_difference(clean: LocalModel) -> None:
+def test_only_the_new_tokens_of_a_longer_prompt_are_evaluated(clean: LocalModel) -> None:
     short, long = plain("Berlin and Rome"), plain("Berlin and Rome are cities")
     clean.next_tokens(short, [()], 3, STOP, Usage())
     usage = Usage()
@@ -65,14 +65,14 @@ def test_a_longer_prompt_pays_only_for_the_difference(clean: LocalModel) -> None
     assert usage.prefill_tokens == clean.prompt_length(long) - clean.prompt_length(short)
 
 
-def test_a_prompt_that_differs_in_its_middle_pays_from_there_on(clean: LocalModel) -> None:
+def test_a_prompt_is_evaluated_from_the_first_different_token_on(clean: LocalModel) -> None:
     clean.next_tokens(plain("Oslo is in Norway"), [()], 3, STOP, Usage())
     usage = Usage()
     clean.next_tokens(plain("Oslo is in Sweden"), [()], 3, STOP, usage)
     assert usage.prefill_tokens == clean.prompt_length(plain(" Sweden"))
 
 
-def test_what_a_prompt_leaves_behind_does_not_change_the_next_one(clean: LocalModel) -> None:
+def test_a_prompt_does_not_affect_the_next_one(clean: LocalModel) -> None:
     prompt = plain("Oslo is in")
     fresh = clean.next_tokens(prompt, [()], 5, STOP, Usage())[0]
     clean.sample(plain("Oslo is in Norway and"), [()], SAMPLING, Usage())
@@ -81,7 +81,7 @@ def test_what_a_prompt_leaves_behind_does_not_change_the_next_one(clean: LocalMo
     assert again.end_logprob == pytest.approx(fresh.end_logprob, abs=NOISE)
 
 
-def test_only_new_tokens_are_evaluated(clean: LocalModel) -> None:
+def test_only_new_tokens_of_a_prefix_are_evaluated(clean: LocalModel) -> None:
     prompt = plain("Numbers:")
     tokens = clean.tokenize(" one, two, three")
     clean.next_tokens(prompt, [tokens[:3]], 1, STOP, Usage())
@@ -92,7 +92,7 @@ def test_only_new_tokens_are_evaluated(clean: LocalModel) -> None:
     assert usage.forward_tokens == len(tokens) - 3
 
 
-def test_equal_questions_and_equal_samples_are_evaluated_once(clean: LocalModel) -> None:
+def test_equal_prefixes_and_equal_samples_are_evaluated_once(clean: LocalModel) -> None:
     prompt = plain("Letters: a b c d")
     usage = Usage()
     clean.next_tokens(prompt, [clean.tokenize(" e")] * 5, 1, STOP, usage)
@@ -104,29 +104,29 @@ def test_equal_questions_and_equal_samples_are_evaluated_once(clean: LocalModel)
     assert usage.forward_tokens == 3
 
 
-def test_a_whole_batch_is_one_pass(clean: LocalModel) -> None:
+def test_a_batch_is_one_forward_pass(clean: LocalModel) -> None:
     usage = Usage()
     clean.next_tokens(plain("Words:"), distinct_words(clean, 10), 1, STOP, usage)
     assert (usage.rounds, usage.requests) == (1, 10)
-    assert usage.forward_passes == 2  # the prompt, and all that is behind it
+    assert usage.forward_passes == 2  # the prompt, and all prefixes
 
 
 @pytest.mark.slow
-def test_more_paths_than_sequences_are_still_answered_right(clean: LocalModel) -> None:
+def test_more_prefixes_than_sequences_are_evaluated_correctly(clean: LocalModel) -> None:
     prompt = plain("Word:")
     prefixes = distinct_words(clean, 300)
-    answers = clean.next_tokens(prompt, prefixes, 3, STOP, Usage())
+    results = clean.next_tokens(prompt, prefixes, 3, STOP, Usage())
     comma = clean.tokenize(",")
     scores = clean.score(prompt, prefixes, [comma] * 300, Usage())
-    assert len(answers) == len(scores) == 300
+    assert len(results) == len(scores) == 300
     clean.next_tokens(plain("@"), [()], 1, STOP, Usage())
     for i in (0, 150, 299):
         alone = clean.next_tokens(prompt, [prefixes[i]], 3, STOP, Usage())[0]
-        assert answers[i].end_logprob == pytest.approx(alone.end_logprob, abs=NOISE)
+        assert results[i].end_logprob == pytest.approx(alone.end_logprob, abs=NOISE)
         assert clean.score(prompt, [prefixes[i]], [comma], Usage())[0] == pytest.approx(scores[i], abs=NOISE)
 
 
-def test_a_prompt_beyond_the_context_is_refused_before_it_is_evaluated(local: LocalModel) -> None:
+def test_a_prompt_beyond_the_context_is_rejected_before_evaluation(local: LocalModel) -> None:
     prompt = plain("word " * 9_000)
     usage = Usage()
     with pytest.raises(ContextOverflow) as caught:
@@ -139,22 +139,22 @@ def test_a_prompt_beyond_the_context_is_refused_before_it_is_evaluated(local: Lo
     assert usage.prefill_tokens == 0
 
 
-def test_a_continuation_beyond_the_context_is_refused_too(local: LocalModel) -> None:
+def test_a_continuation_beyond_the_context_is_rejected(local: LocalModel) -> None:
     with pytest.raises(ContextOverflow):
         local.score(plain("a"), [()], [local.tokenize("word " * 9_000)], Usage())
     assert math.isfinite(local.next_tokens(plain("a"), [()], 1, STOP, Usage())[0].end_logprob)
 
 
-def test_control_tokens_come_only_from_parts_that_are_markup(local: LocalModel) -> None:
+def test_only_markup_parts_contain_control_tokens(local: LocalModel) -> None:
     marker = "<|im_end|>"
     assert local.prompt_length(Prompt((Part(marker, True),))) == 1
     assert local.prompt_length(plain(marker)) > 1
     assert all(token.bytes for token in local.tokenize(marker))
 
 
-def test_a_users_chat_marker_is_plain_text_in_a_chat_prompt(local: LocalModel) -> None:
+def test_chat_markers_in_an_utterance_are_plain_text(local: LocalModel) -> None:
     template = bundled_template("chatml")
-    honest, sly = (template.render([], text) for text in ("hello", "hello<|im_end|>"))
+    plain_prompt, marked = (template.render([], text) for text in ("hello", "hello<|im_end|>"))
     extra = len(local.tokenize("hello<|im_end|>")) - len(local.tokenize("hello"))
     assert extra > 1
-    assert local.prompt_length(sly) == local.prompt_length(honest) + extra
+    assert local.prompt_length(marked) == local.prompt_length(plain_prompt) + extra

@@ -1,4 +1,4 @@
-"""Prices of remote models: from the real table, and unknown rather than wrong."""
+"""Prices of remote models: from the real table, and None rather than wrong."""
 
 import socket
 from decimal import Decimal
@@ -31,9 +31,7 @@ def known(model: str, server: str) -> Price:
     ("model", "prompt", "cached", "completion"),
     [("gpt-4o", "2.50", "1.25", "10"), ("gpt-4o-mini", "0.15", "0.075", "0.60")],
 )
-def test_a_known_model_costs_what_its_provider_has_published(
-    model: str, prompt: str, cached: str, completion: str
-) -> None:
+def test_known_models_have_their_published_prices(model: str, prompt: str, cached: str, completion: str) -> None:
     price = known(model, OPENAI)
     assert price.cost(1_000_000, 0, 0) == float(prompt)
     assert price.cost(1_000_000, 1_000_000, 0) == float(cached)
@@ -43,12 +41,12 @@ def test_a_known_model_costs_what_its_provider_has_published(
 
 
 @pytest.mark.parametrize(("model", "server"), PRICED)
-def test_providers_are_known_by_their_addresses(model: str, server: str) -> None:
+def test_providers_are_recognised_by_their_urls(model: str, server: str) -> None:
     assert known(model, server).cost(1000, 0, 1000) > 0
 
 
 @pytest.mark.parametrize("server", ["HTTPS://API.OpenAI.com/v1", "https://api.openai.com:443", f"{OPENAI}/"])
-def test_the_same_address_may_be_written_differently(server: str) -> None:
+def test_equivalent_urls_have_the_same_price(server: str) -> None:
     assert known("gpt-4o", server).cost(1000, 10, 20) == known("gpt-4o", OPENAI).cost(1000, 10, 20)
 
 
@@ -70,28 +68,28 @@ def test_the_same_address_may_be_written_differently(server: str) -> None:
         "",
     ],
 )
-def test_a_known_name_on_another_host_has_no_known_price(server: str) -> None:
+def test_a_known_model_on_another_host_has_no_price(server: str) -> None:
     assert price_of("gpt-4o", server) is None
 
 
-def test_a_path_that_names_a_provider_is_not_the_provider() -> None:
+def test_a_path_with_the_name_of_a_provider_has_no_price() -> None:
     assert price_of("gemini-2.5-flash", "https://generativelanguage.googleapis.com/v1beta/openai") is not None
     assert price_of("gemini-2.5-flash", "https://example.org/a.googleapis.com/v1") is None
 
 
 @pytest.mark.parametrize("model", ["my-own-model", "gpt-4o-of-tomorrow", ""])
-def test_an_unknown_model_has_no_known_price(model: str) -> None:
+def test_an_unknown_model_has_no_price(model: str) -> None:
     assert price_of(model, OPENAI) is None
 
 
-def test_a_model_in_the_table_without_a_price_both_ways_has_no_known_price() -> None:
+def test_a_model_without_input_and_output_prices_has_no_price() -> None:
     assert price_of("text-embedding-3-small", OPENAI) is None
     assert price_of("meta-llama/llama-3.3-70b-instruct:free", "https://openrouter.ai/api/v1") is None
 
 
 @pytest.mark.parametrize(("model", "server"), PRICED)
 @given(prompt=COUNTS, cached=COUNTS, completion=COUNTS, more=COUNTS)
-def test_more_tokens_never_cost_less_and_cached_ones_never_more(
+def test_more_tokens_never_cost_less_and_cached_tokens_never_more(
     model: str, server: str, prompt: int, cached: int, completion: int, more: int
 ) -> None:
     price = known(model, server)
@@ -101,9 +99,9 @@ def test_more_tokens_never_cost_less_and_cached_ones_never_more(
     assert cost <= price.cost(prompt, cached, completion + more)
 
 
-def test_prices_are_known_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_network(*_arguments: object) -> None:
-        raise AssertionError("a price was looked for on the network")
+        raise AssertionError("the network was used")
 
     monkeypatch.setattr(socket.socket, "connect", no_network)
     monkeypatch.setattr(socket, "getaddrinfo", no_network)

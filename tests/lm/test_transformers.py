@@ -1,4 +1,4 @@
-"""The Hugging Face route: the same weights give the same tokens and scores, and every mistake has its answer."""
+"""Hugging Face models: the same weights give the same tokens and scores, and errors are clear."""
 
 import math
 import subprocess
@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from fewparse.errors import CorruptModel, ModelError, ModelUnavailable, UsageError
 from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.evaluator import WholeSequences
 from fewparse.lm.load import open_model
 from fewparse.lm.model import Prefix
 from fewparse.lm.token_tree import TokenTree
 from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import pull
-from fewparse.lm.whole_sequences import WholeSequences
 from fewparse.prompt import Part, Prompt
 from support import tiny_checkpoints as tiny
 
@@ -41,7 +41,7 @@ def plain(text: str) -> Prompt:
     return Prompt((Part(text, False),))
 
 
-def can_be_spelled(model: EmbeddedModel, text: str) -> bool:
+def has_tokens(model: EmbeddedModel, text: str) -> bool:
     return not model.vocabulary.missing_bytes & set(text.encode())
 
 
@@ -57,7 +57,7 @@ def test_the_vocabulary_is_that_of_the_embedded_model(
 def test_a_text_has_the_tokens_of_the_embedded_model(
     model: EmbeddedModel, transformers_model: TransformersModel, text: str
 ) -> None:
-    assume(can_be_spelled(model, text))
+    assume(has_tokens(model, text))
     assert transformers_model.tokenize(text) == model.tokenize(text)
 
 
@@ -65,15 +65,15 @@ def test_a_text_has_the_tokens_of_the_embedded_model(
 def test_a_prompt_has_the_tokens_of_the_embedded_model(
     model: EmbeddedModel, transformers_model: TransformersModel, prompt: Prompt
 ) -> None:
-    assume(can_be_spelled(model, prompt.text))
+    assume(has_tokens(model, prompt.text))
     assert transformers_model.prompt_ids(prompt) == model.prompt_ids(prompt)
 
 
-def test_a_byte_without_a_token_is_dropped_before_tokens_are_merged_rather_than_after(
+def test_a_byte_without_a_token_is_dropped_before_merging_tokens(
     model: EmbeddedModel, transformers_model: TransformersModel
 ) -> None:
     text = "\x82\U00079000"  # C2 82 F1 B9 80 80: there is no token F1, but one of 82 B9
-    assert not can_be_spelled(model, text)
+    assert not has_tokens(model, text)
     assert [token.bytes for token in model.tokenize(text)][:3] == [b"\xc2", b"\x82", b"\xb9"]
     assert [token.bytes for token in transformers_model.tokenize(text)][:2] == [b"\xc2", b"\x82\xb9"]
 
@@ -87,7 +87,7 @@ def test_a_byte_without_a_token_is_dropped_before_tokens_are_merged_rather_than_
         ("A B C", " ÄÖ 中文"),
     ],
 )
-def test_scores_are_those_of_the_embedded_model_but_for_its_rounding(
+def test_scores_are_those_of_the_embedded_model_except_for_quantisation(
     model: EmbeddedModel, transformers_model: TransformersModel, prompt: str, continuation: str
 ) -> None:
     tokens = model.tokenize(continuation)
@@ -100,15 +100,15 @@ def test_scores_are_those_of_the_embedded_model_but_for_its_rounding(
 @settings(max_examples=8)
 @given(
     prompt=st.lists(tokens, min_size=1, max_size=20).map(tuple),
-    tails=st.lists(st.lists(st.sampled_from([30, 3000, 30000]), max_size=5).map(tuple), min_size=1, max_size=8),
+    paths=st.lists(st.lists(st.sampled_from([30, 3000, 30000]), max_size=5).map(tuple), min_size=1, max_size=8),
 )
-def test_a_tree_of_tokens_gets_the_logits_of_straight_evaluation(
-    transformers_model: TransformersModel, prompt: tuple[int, ...], tails: list[tuple[int, ...]]
+def test_tree_attention_gives_the_logits_of_whole_sequences(
+    transformers_model: TransformersModel, prompt: tuple[int, ...], paths: list[tuple[int, ...]]
 ) -> None:
-    straight = WholeSequences(transformers_model.checkpoint).after(prompt, tails, Usage())
-    together = transformers_model.evaluator.after(prompt, tails, Usage())
+    expected = WholeSequences(transformers_model.backend).next_logits(prompt, paths, Usage())
+    together = transformers_model.evaluator.next_logits(prompt, paths, Usage())
     assert isinstance(transformers_model.evaluator, TokenTree)
-    for one, other in zip(together, straight, strict=True):
+    for one, other in zip(together, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-3)
 
 
@@ -117,8 +117,8 @@ def folder(tmp_path: Path) -> Path:
     return tiny.save(tmp_path / "model", "gpt2", tiny.byte_level())
 
 
-def straight_scores(folder: Path, ids: tuple[int, ...], continuation: Prefix) -> list[float]:
-    """The scores by transformers alone, in one straight pass."""
+def oracle_scores(folder: Path, ids: tuple[int, ...], continuation: Prefix) -> list[float]:
+    """The scores by transformers alone, in one pass."""
     oracle = hf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokens = [*ids, *(token.id for token in continuation)]
     with torch.no_grad():
@@ -126,22 +126,22 @@ def straight_scores(folder: Path, ids: tuple[int, ...], continuation: Prefix) ->
     return [float(rows[i - 1, tokens[i]]) for i in range(len(ids), len(tokens))]
 
 
-def test_a_folder_is_opened_without_a_word_and_scores_as_transformers_does(
+def test_a_folder_is_opened_silently_and_scores_equal_those_of_transformers(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     opened = open_model(f"hf:{folder}")
     assert opened.name == f"hf:{folder}"
-    assert opened.context_length == tiny.LONGEST
+    assert opened.context_length == tiny.CONTEXT
     assert capfd.readouterr() == ("", "")
-    prompt, said = plain("the cat"), opened.tokenize(" sat on the mat")
-    (scores,) = opened.score(prompt, [()], [said], Usage())
+    prompt, tokens = plain("the cat"), opened.tokenize(" sat on the mat")
+    (scores,) = opened.score(prompt, [()], [tokens], Usage())
     assert isinstance(opened, TransformersModel)
-    assert scores == pytest.approx(straight_scores(folder, opened.prompt_ids(prompt), said), abs=1e-3)
+    assert scores == pytest.approx(oracle_scores(folder, opened.prompt_ids(prompt), tokens), abs=1e-3)
     opened.close()
     opened.close()
 
 
-def test_logits_without_a_token_are_never_text(folder: Path) -> None:
+def test_logits_without_a_token_are_not_text(folder: Path) -> None:
     vocabulary = TransformersModel(str(folder)).vocabulary
     assert len(vocabulary) == tiny.byte_level().get_vocab_size() + 5
     assert vocabulary.tokens[-5:] == (b"",) * 5
@@ -150,31 +150,33 @@ def test_logits_without_a_token_are_never_text(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["window", "mamba"])
-def test_a_model_that_cannot_take_trees_is_told_once_and_right_all_the_same(tmp_path: Path, kind: str) -> None:
+def test_a_model_without_tree_attention_warns_once_and_scores_correctly(tmp_path: Path, kind: str) -> None:
     saved = tiny.save(tmp_path, kind, tiny.byte_level())
-    with pytest.warns(UserWarning, match="every sequence is evaluated whole") as told:
+    with pytest.warns(UserWarning, match="every sequence is evaluated whole") as caught:
         opened = TransformersModel(str(saved))
-    assert len(told) == 1
+    assert len(caught) == 1
     prompt = plain("the cat sat on")
-    said = opened.tokenize(" the mat and the mat")
-    starts = range(len(said))
+    tokens = opened.tokenize(" the mat and the mat")
+    starts = range(len(tokens))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        scores = opened.score(prompt, [said[:i] for i in starts], [said[i:] for i in starts], Usage())
-    expected = straight_scores(saved, opened.prompt_ids(prompt), said)
+        scores = opened.score(prompt, [tokens[:i] for i in starts], [tokens[i:] for i in starts], Usage())
+    expected = oracle_scores(saved, opened.prompt_ids(prompt), tokens)
     for i, some in enumerate(scores):
         assert some == pytest.approx(expected[i:], abs=1e-3)
 
 
-def test_a_model_that_ignores_the_mask_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fewparse.lm.hf_backend import Checkpoint
+def test_a_model_that_ignores_the_attention_mask_is_detected(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fewparse.lm.hf_backend import HFBackend
 
-    evaluate = Checkpoint.evaluate
+    evaluate = HFBackend.evaluate
 
-    def ignoring(self: Checkpoint, tokens: Any, positions: Any, seen: Any, wanted: Any) -> Any:
+    def ignoring(self: HFBackend, tokens: Any, positions: Any, attention: Any, wanted: Any) -> Any:
         return evaluate(self, tokens, positions, None, wanted)
 
-    monkeypatch.setattr(Checkpoint, "evaluate", ignoring)
+    monkeypatch.setattr(HFBackend, "evaluate", ignoring)
     with pytest.warns(UserWarning, match="every sequence is evaluated whole"):
         TransformersModel(str(folder))
 
@@ -188,13 +190,13 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> TransformersModel:
 
 
 @given(text=st.text() | blanks | st.text(alphabet="the cat sat"))
-def test_the_tokens_of_a_sentencepiece_model_spell_the_text_and_no_blank_before_it(
+def test_sentencepiece_tokens_concatenate_to_the_text_without_a_leading_space(
     pieces: TransformersModel, text: str
 ) -> None:
     assert b"".join(token.bytes for token in pieces.tokenize(text)) == text.encode().replace("▁".encode(), b" ")
 
 
-def test_a_sentencepiece_prompt_begins_as_the_model_knows_it_and_goes_on_as_it_is_written(
+def test_a_sentencepiece_prompt_has_a_leading_space_at_its_start_only(
     pieces: TransformersModel,
 ) -> None:
     written = [pieces.vocabulary.tokens[i] for i in pieces.prompt_ids(plain("the cat"))]
@@ -210,7 +212,7 @@ def test_importing_the_package_does_not_import_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_without_the_extra_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_the_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "fewparse.lm.hf_backend", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModelUnavailable, match="torch") as caught:
@@ -218,16 +220,14 @@ def test_without_the_extra_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch
     assert caught.value.hint == "pip install 'fewparse[transformers]'"
 
 
-def test_half_of_the_extra_is_not_enough_for_a_gguf_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gguf_file_needs_the_whole_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(ModelUnavailable, match="gguf") as caught:
         open_model("hf:embedded")
     assert caught.value.hint == "pip install 'fewparse[transformers]'"
 
 
-def test_an_evaluation_that_torch_refuses_is_told_in_one_line(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_torch_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = TransformersModel(str(folder))
     monkeypatch.setattr("torch.tensor", lambda *_, **__: torch.zeros((1, 1), dtype=torch.float32))
     with pytest.raises(ModelError, match="torch could not evaluate 1 tokens") as caught:
@@ -241,38 +241,38 @@ def test_a_name_is_needed() -> None:
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "./no-such-folder", __file__, "~/no-such-folder"])
-def test_a_folder_that_is_not_there_is_unavailable(name: str) -> None:
-    with pytest.raises(ModelUnavailable, match="is no folder"):
+def test_a_missing_folder_is_unavailable(name: str) -> None:
+    with pytest.raises(ModelUnavailable, match="is not a folder"):
         open_model(f"hf:{name}")
 
 
-def test_a_gguf_file_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
+def test_a_missing_gguf_file_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="No such file"):
         open_model(f"hf:{tmp_path}/none.gguf")
 
 
-def test_a_name_that_was_never_fetched_is_unavailable_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_the_hub_is_unavailable_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelUnavailable, match="some/model cannot be had") as caught:
+    with pytest.raises(ModelUnavailable, match="some/model is not available") as caught:
         open_model("hf:some/model")
     assert "\n" not in caught.value.message
     assert "network" in str(caught.value.hint)
 
 
-def test_a_model_that_is_no_causal_one_is_refused(folder: Path) -> None:
+def test_a_model_that_is_not_causal_is_rejected(folder: Path) -> None:
     tiny.edit_config(folder, model_type="t5")
-    with pytest.raises(ModelError, match="no causal language model"):
+    with pytest.raises(ModelError, match="not a causal language model"):
         TransformersModel(str(folder))
 
 
-def test_a_model_with_code_of_its_own_is_refused_and_the_code_not_run(folder: Path) -> None:
+def test_a_model_with_custom_code_is_rejected_and_the_code_not_run(folder: Path) -> None:
     tiny.edit_config(folder, model_type="own", auto_map={"AutoConfig": "own.Config"})
     (folder / "own.py").write_text("raise SystemExit('run')")
     with pytest.raises(ModelError, match="its own code"):
         TransformersModel(str(folder))
 
 
-def test_a_tokenizer_whose_bytes_are_unknown_is_refused(tmp_path: Path) -> None:
+def test_a_tokenizer_without_known_bytes_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="which bytes"):
         TransformersModel(str(tiny.save(tmp_path, "gpt2", tiny.word_piece())))
 
@@ -284,7 +284,7 @@ def test_a_folder_without_a_model_in_it_is_corrupt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json"])
 @pytest.mark.parametrize("keep", [0, 100])
-def test_a_damaged_file_is_told_in_one_line(folder: Path, file: str, keep: int) -> None:
+def test_a_damaged_file_is_reported_in_one_line(folder: Path, file: str, keep: int) -> None:
     damaged = folder / file
     damaged.write_bytes(damaged.read_bytes()[:keep])
     with pytest.raises(ModelError) as caught:
@@ -292,7 +292,7 @@ def test_a_damaged_file_is_told_in_one_line(folder: Path, file: str, keep: int) 
     assert "\n" not in caught.value.message
 
 
-def test_weights_that_are_not_there_are_not_made_up(folder: Path) -> None:
+def test_missing_weights_are_an_error(folder: Path) -> None:
     tiny.edit_config(folder, n_layer=3)
     with pytest.raises(CorruptModel, match="lacks 12 of the weights"):
         TransformersModel(str(folder))

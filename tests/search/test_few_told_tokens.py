@@ -21,7 +21,7 @@ from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES, Mask
-from support.byte_model import Blind
+from support.byte_model import ByteModel
 from support.toy_model import ANYTHING, ToyModel
 
 TOLD = 3
@@ -46,7 +46,7 @@ any_settings = st.builds(
 )
 
 
-class Reticent(Blind):
+class Reticent(ByteModel):
     """Tells the best three tokens of a place and no more: what it does not tell is no likelier than the last."""
 
     def next_tokens(
@@ -71,7 +71,7 @@ class Reticent(Blind):
         groups = super().sample(prompt, prefixes, sampling, usage, guides)
         return [[c._replace(positions=tuple(map(few, c.positions))) for c in group] for group in groups]
 
-    def _find(self, tokens: Prefix) -> Prefix:
+    def _with_ids(self, tokens: Prefix) -> Prefix:
         return as_read(tokens)
 
 
@@ -119,7 +119,9 @@ def exact_logprob(model: ToyModel, tokens: Prefix) -> float:
     return math.fsum(model.score(ANYTHING, [()], [said], Usage())[0]) + end
 
 
-def search(model: Blind, constraint: Constraint, settings: SearchSettings) -> tuple[list[Hypothesis], list[Event]]:
+def search(
+    model: ByteModel, constraint: Constraint, settings: SearchSettings
+) -> tuple[list[Hypothesis], list[Event]]:
     events: list[Event] = []
     return decode(model, ANYTHING, constraint, settings, Usage(), events.append), events
 

@@ -20,7 +20,7 @@ from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
-from support.byte_model import Blind
+from support.byte_model import ByteModel
 from support.toy_model import ANYTHING, TOKENS, ToyModel
 
 seeds = st.integers(0, 10_000)
@@ -196,7 +196,7 @@ def test_a_model_that_hides_its_vocabulary_is_searched_as_exactly(
     model = ToyModel(seed)
     settings = replace(SearchSettings(width=width, max_tokens=12, alternatives=len(TOKENS)), decoder=decoder)
     seen = decode(model, ANYTHING, Trie(strings, model.vocabulary), settings, Usage())
-    unseen = decode(Blind(model), ANYTHING, Trie(strings, BYTES), settings, Usage())
+    unseen = decode(ByteModel(model), ANYTHING, Trie(strings, BYTES), settings, Usage())
     assert [(h.text, h.score) for h in unseen] == [(h.text, h.score) for h in seen]
 
 
@@ -205,7 +205,7 @@ def test_a_model_that_hides_its_vocabulary_gives_well_formed_outputs(
     seed: int, strings: set[str], settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
-    found = decode(Blind(model), ANYTHING, Trie(strings, BYTES), replace(settings, alternatives=300), Usage())
+    found = decode(ByteModel(model), ANYTHING, Trie(strings, BYTES), replace(settings, alternatives=300), Usage())
     assert found
     assert {h.text.decode() for h in found} <= strings
 

@@ -1,4 +1,4 @@
-"""Small random adapters for the embedded model, written by the library that other tools write theirs with."""
+"""Small random adapters for the embedded model, written by the `gguf` library that other tools use."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,7 +23,7 @@ RANK = 2
 
 
 def close(writer: Any) -> None:
-    """Write all that a writer was told."""
+    """Write the file and close the writer."""
     try:
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
@@ -33,30 +33,31 @@ def close(writer: Any) -> None:
 
 
 def provenance(base_sha256: str = "0" * 64, **changed: Any) -> Provenance:
-    """What an adapter that was tuned to the starter says of itself."""
-    said: dict[str, Any] = {"domain": "starter", "target": "program", "prompt": "tuned", "base": "the tiny one"}
-    said |= {"base_sha256": base_sha256, "data_sha256": "1" * 64, "examples": 20, "epochs": 3}
-    said |= {"held_out": 4, "held_out_correct": 3, "config": {"rank": RANK}, "fewparse": "0.0"}
-    return Provenance.model_validate(said | changed)
+    """The provenance of an adapter tuned for the domain `starter`."""
+    values: dict[str, Any] = {"domain": "starter", "target": "program", "prompt": "tuned", "base": "tiny"}
+    values |= {"base_sha256": base_sha256, "data_sha256": "1" * 64, "examples": 20, "epochs": 3}
+    values |= {"held_out": 4, "held_out_correct": 3, "config": {"rank": RANK}, "fewparse": "0.0"}
+    return Provenance.model_validate(values | changed)
 
 
 def write_adapter(
     path: Path,
     seed: int = 0,
     strength: float = 0.02,
-    said: Provenance | str | None = None,
+    provenance: Provenance | str | None = None,
     blocks: Iterable[int] = (3, 14, 25),
     matrices: Iterable[str] = ("attn_q", "attn_v", "ffn_down"),
     too_wide: int = 0,
 ) -> Path:
-    """An adapter with random weights; of no strength it changes nothing, and one that is too wide fits nowhere."""
+    """Write an adapter with random weights; strength 0 changes nothing, `too_wide` columns make it unfit."""
     random = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", float(RANK))
-    if said is not None:
-        writer.add_string(PROVENANCE, said if isinstance(said, str) else said.model_dump_json())
+    if provenance is not None:
+        text = provenance if isinstance(provenance, str) else provenance.model_dump_json()
+        writer.add_string(PROVENANCE, text)
     for block in blocks:
         for matrix in matrices:
             rows, columns = SHAPES[matrix]

@@ -1,9 +1,9 @@
-"""What only tests of an extra need; where it is not installed, they are skipped and say so."""
+"""Skip tests whose optional dependencies are not installed."""
 
 import pytest
 
 
 def need_torch() -> None:
-    """Skip what torch, and what comes with it, is needed for."""
+    """Skip the test unless torch, transformers and accelerate are installed."""
     for needed in ("torch", "transformers", "accelerate"):
         pytest.importorskip(needed, reason=f"{needed} is not installed: make install-tune")

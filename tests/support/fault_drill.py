@@ -11,9 +11,9 @@ from contextlib import closing
 from pathlib import Path
 
 from fewparse.constrain.trie import Trie
-from fewparse.lm.cache import ResponseCache
 from fewparse.lm.http import client
 from fewparse.lm.model import LanguageModel
+from fewparse.lm.response_cache import ResponseCache
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from fewparse.search.decode import decode

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from fewparse.lm.cache import ResponseCache
 from fewparse.lm.http.budget import Budget, BudgetLimits
 from fewparse.lm.http.capabilities import Capabilities
 from fewparse.lm.http.chat import ChatModel
@@ -15,6 +14,7 @@ from fewparse.lm.http.client import RetryPolicy, Server
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.probe import probe
 from fewparse.lm.http.remote import RemoteModel
+from fewparse.lm.response_cache import ResponseCache
 from support.loopback import Exchange, Headers, Loopback
 from support.server_behaviours import HONEST, Manners
 from support.toy_server import ToyServer

@@ -1,6 +1,6 @@
-"""Small random language models, saved as a user's folder would be: real architectures and tokenizers, no download.
+"""Small random language models saved in the Hugging Face format, with real architectures and tokenizers.
 
-Only to be used where torch and transformers are installed.
+To be used only if torch and transformers are installed.
 """
 
 import json
@@ -11,12 +11,12 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 END = "<|endoftext|>"
 CORPUS = ["show me a meeting", "the cat sat on the mat", "list the blocks and the meetings"] * 3
-LONGEST = 64
+CONTEXT = 64
 WINDOW = 4
 
 
 def byte_level() -> Tokenizer:
-    """A byte-level tokenizer as GPT-2 has one."""
+    """A byte-level tokenizer like that of GPT-2."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -27,7 +27,7 @@ def byte_level() -> Tokenizer:
 
 
 def sentence_piece() -> Tokenizer:
-    """A SentencePiece tokenizer as Llama 2 has one: bytes in hexadecimal, a blank before every text, BOS."""
+    """A SentencePiece tokenizer like that of Llama 2: byte fallback, a space before every text, BOS."""
     vocab = {token: i for i, token in enumerate(["<unk>", "<s>", END, *(f"<0x{b:02X}>" for b in range(256))])}
     for token in ["▁", *"abcdehlmnostw", "▁t", "▁th", "▁the", "▁▁", "at", "▁c", "▁cat"]:
         vocab[token] = len(vocab)
@@ -42,22 +42,22 @@ def sentence_piece() -> Tokenizer:
 
 
 def word_piece() -> Tokenizer:
-    """A tokenizer whose tokens do not say which bytes they are."""
+    """A tokenizer whose tokens do not define their bytes."""
     tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0, "the": 1, "##s": 2, END: 3}, unk_token="[UNK]"))
     tokenizer.decoder = decoders.WordPiece()
     return tokenizer
 
 
 def config(kind: str, size: int) -> Any:
-    """A few narrow layers; random weights wide enough that everything that was said matters."""
+    """A few narrow layers, with weights large enough for every token of the context to matter."""
     import transformers as hf
 
     shape: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": size}
     wide: dict[str, Any] = {"initializer_range": 0.4, "eos_token_id": None, "bos_token_id": None}
     heads: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 64}
-    heads |= {"max_position_embeddings": LONGEST}
+    heads |= {"max_position_embeddings": CONTEXT}
     if kind == "gpt2":
-        return hf.GPT2Config(vocab_size=size, n_layer=2, n_embd=32, n_head=4, n_positions=LONGEST, **wide)
+        return hf.GPT2Config(vocab_size=size, n_layer=2, n_embd=32, n_head=4, n_positions=CONTEXT, **wide)
     if kind == "llama":
         return hf.LlamaConfig(**shape, **heads, **wide)
     if kind == "window":
@@ -66,7 +66,7 @@ def config(kind: str, size: int) -> Any:
 
 
 def save(folder: Path, kind: str, tokenizer: Tokenizer) -> Path:
-    """A folder with a model of this kind and this tokenizer."""
+    """Save a model of this kind and this tokenizer in a folder."""
     import torch
     import transformers as hf
 
@@ -78,6 +78,6 @@ def save(folder: Path, kind: str, tokenizer: Tokenizer) -> Path:
 
 
 def edit_config(folder: Path, **changed: Any) -> None:
-    """Change what the folder says of its model."""
+    """Change entries of the model's config.json."""
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | changed))

@@ -1,6 +1,6 @@
-"""A small random language model as a GGUF file, which llama.cpp and transformers read alike.
+"""A small random language model as a GGUF file, for llama.cpp and transformers.
 
-Its tokens are the first of the embedded model's.
+Its vocabulary is the first part of that of the embedded model.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ SPREAD = 0.15
 
 
 def write_tiny_model(path: Path, seed: int = 1, spread: float = SPREAD, architecture: str = "llama") -> Path:
-    """Random weights, so far from zero; other ones for another seed."""
+    """Write a model with normally distributed weights; `spread` is their standard deviation."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(BLOCKS)
     writer.add_context_length(CONTEXT)
@@ -35,8 +35,8 @@ def write_tiny_model(path: Path, seed: int = 1, spread: float = SPREAD, architec
     add_tokenizer(writer)
     random = np.random.default_rng(seed)
     for name, shape in shapes():
-        middle = 1.0 if "norm" in name else 0.0
-        writer.add_tensor(f"{name}.weight", random.normal(middle, spread, shape).astype(np.float32))
+        mean = 1.0 if "norm" in name else 0.0
+        writer.add_tensor(f"{name}.weight", random.normal(mean, spread, shape).astype(np.float32))
         if architecture == "qwen2" and name[-7:] in (".attn_q", ".attn_k", ".attn_v"):
             writer.add_tensor(f"{name}.bias", np.zeros(shape[0], np.float32))
     writer.write_header_to_file()
@@ -47,23 +47,23 @@ def write_tiny_model(path: Path, seed: int = 1, spread: float = SPREAD, architec
 
 
 def add_tokenizer(writer: gguf.GGUFWriter) -> None:
-    """The embedded model's tokenizer, without the tokens beyond."""
-    said = {name.removeprefix("tokenizer.ggml."): value for name, value in read_metadata(pull()).items()}
-    kept = said["tokens"][:TOKENS]
-    spelled = set(kept)
-    writer.add_tokenizer_model(said["model"])
-    writer.add_tokenizer_pre(said["pre"])
-    writer.add_token_list(kept)
-    writer.add_token_types(said["token_type"][:TOKENS])
-    writer.add_token_merges([merge for merge in said["merges"] if merge.replace(" ", "") in spelled])
-    writer.add_bos_token_id(said["bos_token_id"])
-    writer.add_eos_token_id(said["eos_token_id"])
-    writer.add_add_bos_token(said["add_bos_token"])
-    writer.add_add_space_prefix(said["add_space_prefix"])
+    """Add the first tokens of the embedded model's tokenizer."""
+    source = {name.removeprefix("tokenizer.ggml."): value for name, value in read_metadata(pull()).items()}
+    tokens = source["tokens"][:TOKENS]
+    known = set(tokens)
+    writer.add_tokenizer_model(source["model"])
+    writer.add_tokenizer_pre(source["pre"])
+    writer.add_token_list(tokens)
+    writer.add_token_types(source["token_type"][:TOKENS])
+    writer.add_token_merges([merge for merge in source["merges"] if merge.replace(" ", "") in known])
+    writer.add_bos_token_id(source["bos_token_id"])
+    writer.add_eos_token_id(source["eos_token_id"])
+    writer.add_add_bos_token(source["add_bos_token"])
+    writer.add_add_space_prefix(source["add_space_prefix"])
 
 
 def shapes() -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The weights by name."""
+    """Yield the names and shapes of all weights."""
     keys = WIDTH // HEADS * KEY_HEADS
     yield "token_embd", (TOKENS, WIDTH)
     yield "output_norm", (WIDTH,)

@@ -1,6 +1,6 @@
-"""A language model small enough to know by heart: an oracle for search, exact and context-dependent.
+"""A small exact language model, as an oracle for search: a third-order Markov chain with random logits.
 
-Random but fixed logits that depend on the last three tokens; everything is computed in the plainest way.
+The logits depend on the last three tokens and on a seed; everything is computed in the simplest way.
 """
 
 import math
@@ -22,7 +22,7 @@ ANYTHING = Prompt((Part("anything", False),))
 
 
 class ToyModel:
-    """All single bytes, a few longer tokens, one end token."""
+    """A model whose tokens are all single bytes, a few longer ones, and one end token."""
 
     name = "toy"
     max_concurrency = 1
@@ -40,13 +40,13 @@ class ToyModel:
         return Vocabulary(TOKENS, [END])
 
     def logprobs(self, context: Sequence[int]) -> list[float]:
-        """The log-probability of every token behind these."""
-        seen = tuple(context[-3:])
-        if seen not in self._rows:
-            logits = np.random.default_rng([self.seed, 1 + len(seen), *seen]).normal(size=len(TOKENS))
+        """Return the log-probability of every token after these."""
+        last = tuple(context[-3:])
+        if last not in self._rows:
+            logits = np.random.default_rng([self.seed, 1 + len(last), *last]).normal(size=len(TOKENS))
             logits[FAVOURED] += 5
-            self._rows[seen] = [float(x) for x in logits - np.logaddexp.reduce(logits)]
-        return self._rows[seen]
+            self._rows[last] = [float(x) for x in logits - np.logaddexp.reduce(logits)]
+        return self._rows[last]
 
     def tokenize(self, text: str) -> Prefix:
         return tuple(Token(bytes([b]), b) for b in text.encode())
@@ -66,17 +66,17 @@ class ToyModel:
         usage.requests += len(prefixes)
         masks: Sequence[Mask | None] = allowed if allowed is not None else [None] * len(prefixes)
         rows = [self.logprobs(self._context(prompt, prefix)) for prefix in prefixes]
-        return [thought(row, k, stop, mask) for row, mask in zip(rows, masks, strict=True)]
+        return [top_tokens(row, k, stop, mask) for row, mask in zip(rows, masks, strict=True)]
 
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
-        answers = []
+        scores = []
         for prefix, continuation in zip(prefixes, continuations, strict=True):
-            begins = [(*prefix, *continuation[:i]) for i in range(len(continuation))]
-            rows = [self.logprobs(self._context(prompt, begin)) for begin in begins]
-            answers.append(tuple(row[token.id] for row, token in zip(rows, continuation, strict=True)))
-        return answers
+            contexts = [(*prefix, *continuation[:i]) for i in range(len(continuation))]
+            rows = [self.logprobs(self._context(prompt, context)) for context in contexts]
+            scores.append(tuple(row[token.id] for row, token in zip(rows, continuation, strict=True)))
+        return scores
 
     def sample(
         self,
@@ -89,14 +89,14 @@ class ToyModel:
         usage.requests += len(prefixes)
         guides = guides or [None] * len(prefixes)
         return [
-            [self._one(prompt, p, g, sampling, [sampling.seed, which, copy]) for copy in range(sampling.n)]
-            for which, (p, g) in enumerate(zip(prefixes, guides, strict=True))
+            [self._sample_one(prompt, p, g, sampling, [sampling.seed, i, j]) for j in range(sampling.n)]
+            for i, (p, g) in enumerate(zip(prefixes, guides, strict=True))
         ]
 
     def close(self) -> None:
         pass
 
-    def _one(
+    def _sample_one(
         self, prompt: Prompt, prefix: Prefix, guide: Guide | None, sampling: Sampling, seed: list[int]
     ) -> Completion:
         random = np.random.default_rng(seed)
@@ -105,7 +105,7 @@ class ToyModel:
         positions: list[NextTokens] = []
         while len(prefix) + len(tokens) < sampling.max_tokens:
             row = self.logprobs(self._context(prompt, (*prefix, *tokens)))
-            positions.append(thought(row, sampling.alternatives, sampling.stop, None))
+            positions.append(top_tokens(row, sampling.alternatives, sampling.stop, None))
             if sampling.temperature > 0:
                 weights = np.exp(np.array(row) / sampling.temperature)
                 drawn = int(random.choice(len(row), p=weights / weights.sum()))
@@ -115,9 +115,7 @@ class ToyModel:
                 return Completion(tuple(tokens), tuple(logprobs), tuple(positions), True)
             tokens.append(Token(TOKENS[drawn], drawn))
             logprobs.append(row[drawn])
-            guide_was = guide
-            guide = guide.advance(TOKENS[drawn]) if guide else None
-            if guide_was is not None and guide is None:
+            if guide is not None and (guide := guide.advance(TOKENS[drawn])) is None:
                 break
         return Completion(tuple(tokens), tuple(logprobs), tuple(positions), False)
 
@@ -126,12 +124,14 @@ class ToyModel:
 
 
 def ends(token: int, stop: bytes) -> bool:
+    """Whether a token ends an output."""
     return token == END or TOKENS[token].startswith(stop)
 
 
-def thought(row: Sequence[float], k: int, stop: bytes, mask: Mask | None) -> NextTokens:
+def top_tokens(row: Sequence[float], k: int, stop: bytes, mask: Mask | None) -> NextTokens:
+    """Return the k most probable tokens of a row of log-probabilities."""
     candidates = [i for i in range(len(row)) if not ends(i, stop) and (mask is None or mask[i])]
     best = sorted(candidates, key=lambda i: -row[i])[:k]
-    ending = math.log(sum(math.exp(row[i]) for i in range(len(row)) if ends(i, stop)))
+    end_logprob = math.log(sum(math.exp(row[i]) for i in range(len(row)) if ends(i, stop)))
     scored = tuple(ScoredToken(Token(TOKENS[i], i), row[i]) for i in best)
-    return NextTokens(scored, ending, len(best) == len(candidates))
+    return NextTokens(scored, end_logprob, len(best) == len(candidates))

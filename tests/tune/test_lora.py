@@ -140,7 +140,7 @@ def test_weights_can_be_reset_and_restored(trained: LoraModel, training_set: Tra
 
 def exported(lora_model: LoraModel, model: EmbeddedModel, path: Path) -> LocalModel:
     write_adapter(path, lora_model, provenance(model))
-    return model.adapted(read_adapter(path))
+    return model.with_adapter(read_adapter(path))
 
 
 def test_the_adapter_gives_the_same_log_probabilities_in_llama_cpp_as_in_torch(

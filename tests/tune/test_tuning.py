@@ -323,5 +323,5 @@ def test_tuning_raises_the_probability_of_the_training_outputs_in_the_embedded_m
     starter = load_domain("starter", pool=10)
     config = TuneConfig(epochs=2, batch_size=5, learning_rate=2e-3, held_out=0.0)
     adapter = Tuning(starter, "program", model, config, path).run()
-    before, after = likelihood(model, starter), likelihood(model.adapted(adapter), starter)
+    before, after = likelihood(model, starter), likelihood(model.with_adapter(adapter), starter)
     assert after > before / 2

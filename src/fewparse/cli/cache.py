@@ -1,4 +1,4 @@
-"""`fewparse cache`: the answers of remote models that are kept."""
+"""`fewparse cache`: statistics of the response cache, and clearing it."""
 
 import json
 from collections.abc import Iterator
@@ -11,57 +11,57 @@ from rich.filesize import decimal
 
 from fewparse.cli.console import err
 from fewparse.errors import FewparseError
-from fewparse.lm.cache import ResponseCache, answers_path
+from fewparse.lm.response_cache import ResponseCache, response_cache_path
 
-app = typer.Typer(help="The answers of remote models that are kept.", no_args_is_help=True)
+app = typer.Typer(help="The cache of responses of remote models.", no_args_is_help=True)
 
 
 @app.command()
 def stats(
-    as_json: Annotated[bool, typer.Option("--json", help="The numbers as one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Tell where answers are kept, how many, and how much room they take."""
-    with opened() as cache:
+    """Show the path of the response cache, the number of responses and their size."""
+    with open_cache() as cache:
         found = cache.statistics()
     if as_json:
         numbers = {
             "path": str(cache.path),
             "entries": found.entries,
-            "answer_bytes": found.answer_bytes,
+            "response_bytes": found.response_bytes,
             "file_bytes": found.file_bytes,
-            "limit": found.limit,
+            "limit_bytes": found.limit,
             "oldest": found.oldest and found.oldest.isoformat(),
             "newest": found.newest and found.newest.isoformat(),
         }
         typer.echo(json.dumps(numbers, ensure_ascii=False))
         return
     typer.echo(f"{cache.path}: {decimal(found.file_bytes)}")
-    typer.echo(f"{found.entries:,} answers, {decimal(found.answer_bytes)} of at most {decimal(found.limit)}")
+    typer.echo(f"{found.entries:,} responses, {decimal(found.response_bytes)} of at most {decimal(found.limit)}")
     if found.oldest and found.newest:
-        typer.echo(f"the oldest of {local(found.oldest)}, the newest of {local(found.newest)}")
+        typer.echo(f"oldest from {local_time(found.oldest)}, newest from {local_time(found.newest)}")
 
 
 @app.command()
 def clear() -> None:
-    """Forget all answers."""
-    with opened() as cache:
-        size = cache.statistics().answer_bytes
+    """Delete all responses."""
+    with open_cache() as cache:
+        size = cache.statistics().response_bytes
         entries = cache.clear()
-    typer.echo(f"{entries:,} answers removed, {decimal(size)}")
+    typer.echo(f"{entries:,} responses deleted, {decimal(size)}")
 
 
 @contextmanager
-def opened() -> Iterator[ResponseCache]:
-    """The user's cache. What it says goes to standard error; if it cannot be used, the command fails."""
-    told: list[str] = []
-    with closing(ResponseCache(answers_path(), tell=told.append)) as cache:
+def open_cache() -> Iterator[ResponseCache]:
+    """Open the user's cache; print its warnings on standard error, raise `FewparseError` if it cannot be used."""
+    messages: list[str] = []
+    with closing(ResponseCache(response_cache_path(), on_warning=messages.append)) as cache:
         yield cache
         if not cache.working:
-            raise FewparseError(told.pop())
-        for note in told:
-            err.print(f"note: {note}", markup=False)
+            raise FewparseError(messages.pop())
+        for message in messages:
+            err.print(f"note: {message}", markup=False)
 
 
-def local(moment: datetime) -> str:
-    """A moment as the clock here shows it."""
+def local_time(moment: datetime) -> str:
+    """Format a time in the local time zone."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M")

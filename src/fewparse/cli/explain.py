@@ -52,8 +52,8 @@ def usage_summary(usage: Usage) -> str:
         )
     money = "unknown" if usage.cost is None else f"${usage.cost:.6f}"
     return (
-        f"{requests} ({usage.cached} from the cache, {usage.retries} retried), "
-        f"{usage.prompt_tokens} tokens sent ({usage.cached_tokens} cached by the server), "
+        f"{requests} ({usage.cached_requests} from the cache, {usage.retries} retried), "
+        f"{usage.prompt_tokens} tokens sent ({usage.cached_prompt_tokens} cached by the server), "
         f"{usage.completion_tokens} received, {usage.seconds:.2f} s, cost {money}"
     )
 

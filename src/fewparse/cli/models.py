@@ -1,4 +1,4 @@
-"""`fewparse models`: the weights of the embedded default, and what a server does."""
+"""`fewparse models`: download the embedded model, and find out what a server supports."""
 
 import json
 from typing import Annotated
@@ -11,16 +11,15 @@ from fewparse.cli.console import download_progress, out
 from fewparse.cli.remote import speaking
 from fewparse.errors import UsageError
 from fewparse.lm import weights
-from fewparse.lm.load import REMOTE
 
-app = typer.Typer(help="The weights of the embedded model, and what a server does.", no_args_is_help=True)
+app = typer.Typer(help="Download the embedded model; find out what a server supports.", no_args_is_help=True)
 
 
 @app.command()
 def pull(
-    force: Annotated[bool, typer.Option("--force", help="Fetch it again, even if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Download it again, even if it is there.")] = False,
 ) -> None:
-    """Fetch the embedded model into the cache, if it is not there, and check it."""
+    """Download the embedded model, unless it is there, check it, and print its path."""
     with download_progress() as progress:
         path = weights.pull(force=force, progress=progress)
     weights.verify()
@@ -29,27 +28,28 @@ def pull(
 
 @app.command()
 def path() -> None:
-    """Print where the embedded model is, or will be."""
+    """Print the path of the embedded model, whether or not it has been downloaded."""
     typer.echo(weights.weights_path())
 
 
 @app.command()
 def probe(
     model: Annotated[
-        str, typer.Argument(help="openai:NAME | openai-chat:NAME; without a name, the only one it has.")
+        str, typer.Argument(help="openai:NAME | openai-chat:NAME; the name may be left out if there is only one.")
     ] = "openai:",
     base_url: options.BaseUrl = None,
     timeout: options.Timeout = None,
     deadline: options.Deadline = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Find out what a server really does, by a few small questions, and remember it."""
+    """Find out by a few small requests what a server supports, and store the result."""
+    from fewparse.lm.http.load import KINDS, examined
+
     kind, _, name = model.partition(":")
     remote = speaking(model, base_url, timeout=timeout, deadline=deadline)
-    if remote is None:
-        raise UsageError(f"{model!r} is no model behind a server", f"Those are {' and '.join(REMOTE)}:NAME.")
-    from fewparse.lm.http.load import examined
-
+    if remote is None or kind not in KINDS:
+        names = " or ".join(f"{known}:NAME" for known in KINDS)
+        raise UsageError(f"{model!r} is not a model behind a server", f"Use {names}.")
     server, name, found = examined(kind, name, remote, anew=True)
     server.close()
     if as_json:
@@ -58,7 +58,7 @@ def probe(
         )
         return
     out.print(f"{kind}:{name} at {server.url}", style="bold", markup=False)
-    table = Table("asked", "found", "so", box=None, pad_edge=False)
+    table = Table("capability", "result", "consequence", box=None, pad_edge=False)
     for row in found.table():
         table.add_row(*row)
     out.print(table)

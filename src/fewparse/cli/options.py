@@ -7,7 +7,7 @@ import typer
 
 from fewparse import example
 from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
-from fewparse.lm.load import KNOWN
+from fewparse.lm.load import model_names
 from fewparse.retrieve import order as example_order
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.decoder import DECODERS
@@ -65,7 +65,7 @@ Order = Annotated[
     option(PROMPT, f"Order of the examples: {' | '.join(example_order.ORDERS)}.", parser=str, metavar="TEXT"),
 ]
 
-Model = Annotated[str, option(MODEL, f"Language model: {' | '.join(KNOWN)}.")]
+Model = Annotated[str, option(MODEL, f"Language model: {' | '.join(model_names())}.")]
 Adapter = Annotated[
     str | None,
     option(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fewparse.cli.console import err
 from fewparse.errors import UsageError
-from fewparse.lm.load import REMOTE
+from fewparse.lm.load import kind_of
 
 if TYPE_CHECKING:
     from fewparse.lm.http.load import RemoteSettings
@@ -22,7 +22,8 @@ def speaking(
     context_length: int | None = None,
 ) -> "RemoteSettings | None":
     """How to speak to the server of a model; None for a model in this process, which has no use for it."""
-    if model.partition(":")[0] not in REMOTE:
+    kind = kind_of(model)
+    if kind is None or not kind.remote:
         chosen = {
             "--base-url": base_url,
             "--max-concurrency": max_concurrency,

@@ -1,4 +1,4 @@
-"""An adapter: low-rank corrections of a model's weights, in a GGUF file that says where it comes from."""
+"""LoRA adapters in GGUF files, with a record of how they were made."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,11 @@ PROVENANCE = "fewparse.provenance"
 
 
 class Provenance(BaseModel):
-    """What an adapter was tuned for, on and with.
+    """How an adapter was tuned; stored as JSON in the metadata of its file.
 
-    It serves one target of a domain, asked with one template and so many examples in the prompt. Of the examples
-    that were held out while the number of epochs was sought, so many were parsed right.
+    It is for one `target` of a `domain`, with the template `prompt`, on the base model with the hash
+    `base_sha256`. `examples` is the number of training examples. `held_out` of them were used to choose the number
+    of `epochs`, and `held_out_correct` of those were parsed correctly.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -36,7 +37,7 @@ class Provenance(BaseModel):
 
 @dataclass(frozen=True)
 class Adapter:
-    """A file with corrections; somebody else's has no provenance that fewparse can read."""
+    """An adapter file; `provenance` is None if it was made by another tool."""
 
     path: Path
     sha256: str
@@ -44,19 +45,19 @@ class Adapter:
 
 
 def read_adapter(path: Path) -> Adapter:
-    """Read what an adapter says of itself; what is none is refused before the native library sees it."""
-    said = read_metadata(path)
-    if said.get("general.type") != "adapter" or said.get("adapter.type") != "lora":
+    """Read the metadata of an adapter file; raise `CorruptModel` if it is not a LoRA adapter."""
+    metadata = read_metadata(path)
+    if metadata.get("general.type") != "adapter" or metadata.get("adapter.type") != "lora":
         raise CorruptModel(
-            f"{path} is a GGUF file, but no low-rank adapter",
-            "A model is given by --model gguf:PATH; an adapter is made by: fewparse tune DOMAIN",
+            f"{path} is a GGUF file, but not a LoRA adapter",
+            "To use it as a model: --model gguf:PATH. To make an adapter: fewparse tune DOMAIN",
         )
     try:
-        provenance = Provenance.model_validate_json(said[PROVENANCE]) if PROVENANCE in said else None
+        provenance = Provenance.model_validate_json(metadata[PROVENANCE]) if PROVENANCE in metadata else None
     except ValidationError as error:
-        wrong = ".".join(map(str, error.errors()[0]["loc"])) or "all of it"
+        location = ".".join(map(str, error.errors()[0]["loc"])) or "all of it"
         raise CorruptModel(
-            f"the provenance in {path} cannot be read ({wrong})",
+            f"the provenance in {path} cannot be read ({location})",
             "It may be from another version of fewparse: tune the domain again.",
         ) from None
     return Adapter(path, file_sha256(path), provenance)

@@ -1,4 +1,4 @@
-"""What a GGUF file says of itself: its keys and values, read without its tensors; and what identifies it."""
+"""Read the metadata of GGUF files, without their tensors, and hash files."""
 
 import hashlib
 import struct
@@ -9,67 +9,69 @@ from fewparse.errors import CorruptModel, ModelUnavailable
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
-MOST_ENTRIES = 1_000_000
+MAX_ENTRIES = 1_000_000
 
 
 class Header:
-    """The beginning of an open file, read value by value; what cannot be is a `CorruptModel`."""
+    """Reads the header of an open file, value by value; raises `CorruptModel` if it is malformed."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file
         self._path = path
 
     def metadata(self) -> dict[str, Any]:
-        """All keys with their values."""
-        if self._take(len(MAGIC)) != MAGIC:
-            raise self.refusal("it does not begin as one")
+        """Return all keys and values."""
+        if self._bytes(len(MAGIC)) != MAGIC:
+            raise self._error("it does not start with GGUF")
         if (version := self._number("I")) not in VERSIONS:
-            raise self.refusal(f"it is of version {version}")
+            raise self._error(f"version {version} is not supported")
         self._number("Q")
         return {self._string(): self._value(self._number("I")) for _ in range(self._count())}
 
-    def refusal(self, reason: str) -> CorruptModel:
-        """The error for a file that is something else, or damaged."""
-        return CorruptModel(f"{self._path} is not a GGUF file: {reason}", "Is it whole? Fetch or make it again.")
+    def _error(self, reason: str) -> CorruptModel:
+        return CorruptModel(
+            f"{self._path} is not a GGUF file: {reason}",
+            "The file may be incomplete: download or create it again.",
+        )
 
-    def _take(self, size: int) -> bytes:
-        taken = self._file.read(size)
-        if len(taken) < size:
-            raise self.refusal("it ends too early")
-        return taken
+    def _bytes(self, size: int) -> bytes:
+        data = self._file.read(size)
+        if len(data) < size:
+            raise self._error("it is truncated")
+        return data
 
     def _number(self, code: str) -> Any:
-        return struct.unpack(f"<{code}", self._take(struct.calcsize(f"<{code}")))[0]
+        return struct.unpack(f"<{code}", self._bytes(struct.calcsize(f"<{code}")))[0]
 
     def _count(self) -> int:
         count: int = self._number("Q")
-        if count > MOST_ENTRIES:
-            raise self.refusal(f"it claims {count} entries")
+        if count > MAX_ENTRIES:
+            raise self._error(f"it declares {count} entries")
         return count
 
     def _string(self) -> str:
         try:
-            return self._take(self._count()).decode()
+            return self._bytes(self._count()).decode()
         except UnicodeDecodeError:
-            raise self.refusal("a text is not UTF-8") from None
+            raise self._error("a string is not UTF-8") from None
 
     def _value(self, kind: int) -> Any:
         if kind == STRING:
             return self._string()
-        if kind in NUMBERS:
-            return self._number(NUMBERS[kind])
+        if kind in NUMBER_FORMATS:
+            return self._number(NUMBER_FORMATS[kind])
         if kind != ARRAY:
-            raise self.refusal(f"a value is of the unknown type {kind}")
+            raise self._error(f"a value has the unknown type {kind}")
         inner = self._number("I")
         if inner == ARRAY:
-            raise self.refusal("a list is in a list")
+            raise self._error("an array contains an array")
         return [self._value(inner) for _ in range(self._count())]
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
-    """The keys and values of a GGUF file; anything else is refused before a native library sees it."""
+    """Return the keys and values of a GGUF file; raise `CorruptModel` if it is malformed."""
     try:
         with path.open("rb") as file:
             return Header(file, path).metadata()
@@ -78,6 +80,6 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 
 def file_sha256(path: Path) -> str:
-    """What identifies a whole file."""
+    """Return the SHA-256 hash of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

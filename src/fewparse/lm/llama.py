@@ -1,8 +1,8 @@
-"""The C interface of llama.cpp, through ctypes on the shared object that xllamacpp carries.
+"""Bindings to the C interface of llama.cpp, by ctypes on the shared object in xllamacpp.
 
-The public class of xllamacpp cannot fork a cached prompt, so the C interface is used directly. Its structs are
-declared here in full for one version of the header; the version is pinned and the defaults that the library
-itself fills in are compared at start-up, so that a mismatch is a clear refusal and never a wild pointer.
+The Python interface of xllamacpp cannot fork a cached prompt, so the C interface is used directly. Its structs are
+declared here for one version of the header. That version is pinned, and the defaults returned by the library are
+checked when it is loaded, so that a mismatch raises an error instead of corrupting memory.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ from fewparse.errors import CorruptModel, ModelError, RuntimeMismatch
 RUNTIME = "xllamacpp"
 VERSION = "2026.10.11549"
 BATCH = 512
-# With flash attention the scores of a token depend on how many others share its batch; without, they do not.
+# With flash attention, the logits of a token depend on the size of its batch; without, they do not.
 FLASH_ATTENTION_OFF = 0
 
 
@@ -142,26 +142,26 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 LogCallback = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
 
 
-# llama.cpp logs to the terminal unless it is given something else to do.
-_silence = LogCallback(lambda _level, _text, _data: None)
+# Without a callback, llama.cpp logs to the terminal.
+_ignore_log = LogCallback(lambda _level, _text, _data: None)
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """The shared object, its functions declared and its interface checked, once a process."""
+    """Load the shared object, declare its functions and check its interface, once per process."""
     spec = importlib.util.find_spec(RUNTIME)
     if spec is None or spec.origin is None:
         raise RuntimeMismatch(f"{RUNTIME} is not installed", f"pip install {RUNTIME}=={VERSION}")
     if (found := importlib.metadata.version(RUNTIME)) != VERSION:
         raise RuntimeMismatch(
-            f"{RUNTIME} {found} is installed, but this version of fewparse speaks to {VERSION}",
+            f"{RUNTIME} {found} is installed, but this version of fewparse needs {VERSION}",
             f"pip install {RUNTIME}=={VERSION}",
         )
     candidates = sorted(Path(spec.origin).parent.glob("xllamacpp*.so")) + sorted(
         Path(spec.origin).parent.glob("xllamacpp*.pyd")
     )
     if not candidates:
-        raise RuntimeMismatch(f"{RUNTIME} {VERSION} carries no shared object", "Reinstall it.")
+        raise RuntimeMismatch(f"{RUNTIME} {VERSION} contains no shared object", "Reinstall it.")
     lib = ctypes.CDLL(str(candidates[0]))
     for name, (result, arguments) in SIGNATURES.items():
         try:
@@ -169,36 +169,37 @@ def library() -> ctypes.CDLL:
         except AttributeError:
             raise RuntimeMismatch(f"{RUNTIME} {VERSION} does not export {name}", "Reinstall it.") from None
         function.restype, function.argtypes = result, arguments
-    lib.llama_log_set(ctypes.cast(_silence, c_void_p), None)
+    lib.llama_log_set(ctypes.cast(_ignore_log, c_void_p), None)
     check_defaults(lib.llama_model_default_params(), lib.llama_context_default_params())
     lib.llama_backend_init()
     return lib
 
 
 def check_defaults(model: ModelParams, context: ContextParams) -> None:
-    """Compare the library's own defaults with those of the header declared here: a shifted field shows."""
-    found = (context.n_ctx, context.n_batch, context.n_ubatch, context.n_seq_max)
-    later = (context.flash_attn_type, context.type_k, context.type_v, context.kv_unified, context.n_samplers)
+    """Compare the defaults of the library with those of the header, which reveals a shifted field."""
+    sizes = (context.n_ctx, context.n_batch, context.n_ubatch, context.n_seq_max)
+    types = (context.flash_attn_type, context.type_k, context.type_v, context.kv_unified, context.n_samplers)
     of_model = (model.split_mode, model.main_gpu, model.vocab_only, model.check_tensors, model.no_alloc)
     expected = ((512, 2048, 512, 1), (-1, 1, 1, False, 0), (1, 0, False, False, False))
-    if (found, later, of_model) != expected:
+    if (sizes, types, of_model) != expected:
         raise RuntimeMismatch(
-            f"the defaults of {RUNTIME} {VERSION} are not those of its header: {(found, later, of_model)}",
+            f"the defaults of {RUNTIME} {VERSION} are not those of its header: {(sizes, types, of_model)}",
             f"Reinstall it: pip install --force-reinstall {RUNTIME}=={VERSION}",
         )
 
 
-class NoRoom(ModelError):
-    """The KV cache is full; something must be dropped first."""
+class CacheFull(ModelError):
+    """The KV cache has too few free cells for a batch."""
 
 
 class Llama:
-    """One loaded model with one context: tokens in, logits out. Freed with `close`.
+    """A loaded model with one context and its KV cache; freed by `close`.
 
-    A sequence may hold `context_length` tokens; all together `room` cells more.
+    A sequence may have `context_length` tokens, `max_context` at most. The cache has `extra_cells` more, which all
+    sequences share.
     """
 
-    def __init__(self, path: Path, longest_context: int, room: int, n_seq_max: int, threads: int) -> None:
+    def __init__(self, path: Path, max_context: int, extra_cells: int, n_seq_max: int, threads: int) -> None:
         self._lib = library()
         params = self._lib.llama_model_default_params()
         params.n_gpu_layers = 0
@@ -206,17 +207,17 @@ class Llama:
         if not self._model:
             raise CorruptModel(
                 f"{path} cannot be loaded as a GGUF model",
-                "The file may be damaged or of a kind that this version of llama.cpp does not know.",
+                "The file may be damaged or of a kind that this version of llama.cpp does not support.",
             )
         self._vocab = self._lib.llama_model_get_vocab(self._model)
-        self.context_length: int = min(longest_context, self._lib.llama_model_n_ctx_train(self._model))
-        self.n_ctx = self.context_length + room
+        self.context_length: int = min(max_context, self._lib.llama_model_n_ctx_train(self._model))
+        self.n_ctx = self.context_length + extra_cells
         self.n_seq_max = n_seq_max
         self.n_vocab: int = self._lib.llama_vocab_n_tokens(self._vocab)
         self.begin_token: int = self._lib.llama_vocab_bos(self._vocab)
         self._context = self._new_context(self.n_ctx, n_seq_max, threads)
         self._memory = self._lib.llama_get_memory(self._context)
-        self._closing = threading.Lock()
+        self._close_lock = threading.Lock()
 
     def _new_context(self, n_ctx: int, n_seq_max: int, threads: int) -> int:
         params = self._lib.llama_context_default_params()
@@ -227,27 +228,31 @@ class Llama:
         context: int | None = self._lib.llama_init_from_model(self._model, params)
         if not context:
             self._lib.llama_model_free(self._model)
-            raise ModelError(f"llama.cpp could not make a context of {n_ctx} tokens", "Is there enough memory?")
+            raise ModelError(f"llama.cpp could not create a context of {n_ctx} tokens", "Is there enough memory?")
         return context
 
     def close(self) -> None:
-        """Give back the native memory; safe to call twice."""
-        with self._closing:
+        """Free the native memory; may be called more than once."""
+        with self._close_lock:
             if self._context:
                 self._lib.llama_free(self._context)
                 self._lib.llama_model_free(self._model)
                 self._context = 0
 
     def tokenize(self, text: str, special: bool, begin: bool) -> list[int]:
-        """The tokens of `text`; `special` reads control tokens such as chat markers, `begin` may add BOS."""
-        written = text.encode()
-        size = len(written) + 8
+        """Return the token ids of `text`.
+
+        With `special`, control tokens such as chat markers are recognised. With `begin`, a begin-of-text token is
+        added if the model uses one.
+        """
+        data = text.encode()
+        size = len(data) + 8
         ids = (c_int32 * size)()
-        count = self._lib.llama_tokenize(self._vocab, written, len(written), ids, size, begin, special)
+        count = self._lib.llama_tokenize(self._vocab, data, len(data), ids, size, begin, special)
         return list(ids[:count])
 
     def piece(self, token: int, special: bool = False) -> bytes:
-        """The exact bytes of a token; nothing for a control token unless `special`."""
+        """Return the exact bytes of a token; empty for control tokens unless `special`."""
         buffer = ctypes.create_string_buffer(64)
         length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
         if length < 0:
@@ -256,25 +261,25 @@ class Llama:
         return buffer.raw[:length]
 
     def is_control(self, token: int) -> bool:
-        """Whether the token is markup rather than text."""
+        """Whether the token is a control token rather than text."""
         return bool(self._lib.llama_vocab_is_control(self._vocab, token))
 
     def is_end(self, token: int) -> bool:
-        """Whether the model ends its output with this token."""
+        """Whether the token ends an output."""
         return bool(self._lib.llama_vocab_is_eog(self._vocab, token))
 
     def load_adapter(self, path: Path) -> int:
-        """Read an adapter for this model; it stays in memory as long as the model does."""
+        """Load an adapter for this model and return its handle; it is freed with the model."""
         handle: int | None = self._lib.llama_adapter_lora_init(self._model, str(path).encode())
         if not handle:
             raise CorruptModel(
-                f"{path} is no adapter for this model, or damaged",
-                "An adapter belongs to the model that it was trained with: tune another one for this model.",
+                f"{path} is not an adapter for this model, or damaged",
+                "An adapter works only with the model it was trained for: tune another one for this model.",
             )
         return handle
 
     def use_adapter(self, handle: int | None) -> None:
-        """Correct the weights by an adapter, or by none; what the cache holds is void from now on."""
+        """Apply an adapter to the weights, or none; the caller must clear the cache."""
         handles = (c_void_p * 1)(handle)
         status = self._lib.llama_set_adapters_lora(
             self._context, handles, int(handle is not None), (c_float * 1)(1.0)
@@ -283,11 +288,11 @@ class Llama:
             raise ModelError(f"llama.cpp could not set an adapter (status {status})")
 
     def fork(self, source: int, target: int, length: int) -> None:
-        """Let sequence `target` share the first `length` positions of `source`."""
+        """Let the sequence `target` share the first `length` cells of `source`."""
         self._lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
 
     def drop(self, sequence: int, start: int = 0) -> None:
-        """Forget the positions of a sequence from `start` on."""
+        """Remove the positions of a sequence from `start` on."""
         self._lib.llama_memory_seq_rm(self._memory, sequence, start, -1)
 
     def decode(
@@ -297,11 +302,14 @@ class Llama:
         sequences: Sequence[int],
         wanted: Sequence[bool],
     ) -> list[NDArray[np.float32]]:
-        """Evaluate one batch; the logits (copied) of the rows that are wanted, in order."""
+        """Evaluate a batch of tokens and return copies of the logits after those that are `wanted`, in order.
+
+        Raises `CacheFull` if the cache has too few free cells, another `ModelError` for other failures.
+        """
         n = len(tokens)
-        owners = (c_int32 * n)(*sequences)
+        sequence_ids = (c_int32 * n)(*sequences)
         stride = ctypes.sizeof(c_int32)
-        base = ctypes.addressof(owners)
+        base = ctypes.addressof(sequence_ids)
         pointers = (POINTER(c_int32) * n)(*(ctypes.cast(base + i * stride, POINTER(c_int32)) for i in range(n)))
         batch = Batch(
             n_tokens=n,
@@ -314,7 +322,7 @@ class Llama:
         )
         status = self._lib.llama_decode(self._context, batch)
         if status == 1:
-            raise NoRoom(f"the KV cache of {self.n_ctx} cells has no room for {n} more tokens")
+            raise CacheFull(f"the KV cache of {self.n_ctx} cells has too few free ones for {n} more tokens")
         if status != 0:
             raise ModelError(f"llama.cpp could not evaluate a batch of {n} tokens (status {status})")
         rows = []

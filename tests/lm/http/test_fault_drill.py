@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.lm.cache import ResponseCache
+from fewparse.lm.response_cache import ResponseCache
 from fewparse.lm.usage import Usage
 from support.fault_drill import AT_ONCE, DECODERS, Found, search_all
 from support.faulty_proxy import FaultyProxy, Rates
@@ -80,7 +80,7 @@ def test_a_second_run_with_the_answers_of_the_first_sends_nothing(decoder: str, 
         assert len(proxy.log) == sent > 0
     assert results(again) == results(first) == results(undisturbed(decoder, FEW))
     total = in_all(again)
-    assert (total.cached, total.retries, total.cost) == (total.requests, 0, 0)
+    assert (total.cached_requests, total.retries, total.cost) == (total.requests, 0, 0)
 
 
 def started(proxy: FaultyProxy, folder: Path, items: int) -> subprocess.Popen[str]:

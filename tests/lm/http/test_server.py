@@ -27,7 +27,6 @@ from fewparse.errors import (
     ServerUnfit,
     UsageError,
 )
-from fewparse.lm.cache import ResponseCache
 from fewparse.lm.http.client import (
     LONGEST_WAIT,
     TRIES_AT_FIRST,
@@ -40,6 +39,7 @@ from fewparse.lm.http.client import (
 )
 from fewparse.lm.http.load import RemoteSettings, open_remote
 from fewparse.lm.model import Sampling
+from fewparse.lm.response_cache import ResponseCache
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from support.faulty_proxy import (

@@ -100,11 +100,11 @@ class Asker:
         prompt, read_before, completion = taken(ask, answer.content)
         return Usage(
             requests=ask.questions,
-            cached=ask.questions if answer.cached else 0,
+            cached_requests=ask.questions if answer.cached else 0,
             retries=answer.retries,
             prompt_tokens=prompt,
             completion_tokens=completion,
-            cached_tokens=read_before,
+            cached_prompt_tokens=read_before,
             cost=0.0 if answer.cached else self._budget.cost(prompt, read_before, completion),
         )
 

@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 import httpx2
 
 from fewparse.errors import ServerError, ServerUnavailable, UsageError
-from fewparse.lm.cache import ResponseCache, cache_key
 from fewparse.lm.http.errors import message, network_failure, one_line, refusal
+from fewparse.lm.response_cache import ResponseCache, cache_key
 
 T = TypeVar("T")
 AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
@@ -124,7 +124,7 @@ class Server:
         """
         request = {"server": self.url, "path": path, "body": body, "sample": sample}
         key = cache_key(request) if self._cache else ""
-        if self._cache and (known := self._cache.find(key)) is not None:
+        if self._cache and (known := self._cache.get(key)) is not None:
             try:
                 return Answer(read(known), 0, True)
             except (Failed, ServerError):
@@ -132,7 +132,7 @@ class Server:
         admit()
         (answer, content), retries = self._persist(partial(self._try, "POST", path, body, read), tries)
         if self._cache:
-            self._cache.keep(key, answer)
+            self._cache.put(key, answer)
         return Answer(content, retries, False)
 
     def get(self, path: str) -> Any:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fewparse.errors import ServerError, ServerRefused, UnknownName, UsageError
-from fewparse.lm.cache import ResponseCache, answers_path, warn
 from fewparse.lm.http.budget import Budget, BudgetLimits
 from fewparse.lm.http.capabilities import Capabilities, remember, remembered
 from fewparse.lm.http.chat import ChatModel
@@ -15,6 +14,7 @@ from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.probe import probe
 from fewparse.lm.http.remote import DEFAULT_MAX_CONCURRENCY, USUAL_TOP, RemoteModel
 from fewparse.lm.prices import price_of
+from fewparse.lm.response_cache import ResponseCache, response_cache_path, warn
 
 KINDS: dict[str, type[RemoteModel]] = {"openai": CompletionsModel, "openai-chat": ChatModel}
 OPENAI = "https://api.openai.com/v1"
@@ -53,7 +53,7 @@ class RemoteSettings:
                 f"{OPENAI} needs a key, and there is none",
                 "Put it into OPENAI_API_KEY; or name another server with --base-url.",
             )
-        cache = ResponseCache(answers_path(), tell=self.tell) if cached and self.cached else None
+        cache = ResponseCache(response_cache_path(), on_warning=self.tell) if cached and self.cached else None
         return Server(url, key, self.patience, cache, self.max_concurrency or DEFAULT_MAX_CONCURRENCY)
 
 

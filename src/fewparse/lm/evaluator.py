@@ -1,0 +1,117 @@
+"""Logits after token paths: the protocol of evaluators, what they share, and the simplest one, without a cache.
+
+A path is a sequence of token ids after the prompt. Evaluators with a KV cache are in `prefix_cache.py` (sequences
+of llama.cpp) and `token_tree.py` (tree attention in transformers).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewparse.errors import ContextOverflow
+from fewparse.lm.usage import Usage
+
+T = TypeVar("T")
+Logits = NDArray[np.float32]
+TokenIds = tuple[int, ...]
+Span = tuple[TokenIds, TokenIds]
+"""A path, and the token ids that follow it."""
+
+MAX_PATHS_PER_BATCH = 96
+MAX_ROWS_PER_BATCH = 128
+MAX_TOKENS_PER_PASS = 1024
+
+
+class Evaluator(Protocol):
+    """Computes logits after token paths, evaluating as few tokens as it can."""
+
+    @property
+    def context_length(self) -> int:
+        """The maximum number of tokens of a prompt and a path together; more raise `ContextOverflow`."""
+
+    def next_logits(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> list[Logits]:
+        """Return the logits after prompt + path for each path."""
+
+    def logits_along(
+        self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
+    ) -> Iterator[tuple[Span, list[Logits]]]:
+        """Yield each distinct span with the logits before each of its following tokens."""
+
+
+class StatelessModel(Protocol):
+    """A model that evaluates whole sequences."""
+
+    @property
+    def context_length(self) -> int:
+        """The maximum number of tokens of a sequence."""
+
+    def evaluate_whole(self, sequences: Sequence[TokenIds], positions: Sequence[int]) -> NDArray[np.float32]:
+        """Return the logits after these positions of each sequence (undefined beyond the end of a shorter one)."""
+
+
+class WholeSequences:
+    """Evaluates every sequence from its beginning, several per batch, for models without tree attention."""
+
+    def __init__(self, model: StatelessModel) -> None:
+        self._model = model
+        self.context_length = model.context_length
+
+    def next_logits(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> list[Logits]:
+        """Return the logits after prompt + path for each path."""
+        queries = [(path, len(path)) for path in dict.fromkeys(paths)]
+        found = {path: rows[0] for (path, _), rows in self._rows(prompt, queries, usage)}
+        return [found[path] for path in paths]
+
+    def logits_along(
+        self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
+    ) -> Iterator[tuple[Span, list[Logits]]]:
+        """Yield each distinct span with the logits before each of its following tokens."""
+        queries = [(before + following, len(before)) for before, following in dict.fromkeys(spans) if following]
+        for (path, start), rows in self._rows(prompt, queries, usage):
+            yield (path[:start], path[start:]), rows[:-1]
+
+    def _rows(
+        self, prompt: TokenIds, queries: Sequence[tuple[TokenIds, int]], usage: Usage
+    ) -> Iterator[tuple[tuple[TokenIds, int], list[Logits]]]:
+        """Yield each query, a path and a start, with the logits after path[:start] and after each later token."""
+        check_context(prompt, [path for path, _ in queries], self.context_length)
+        for batch in batches(queries, lambda query: len(prompt) + len(query[0]), MAX_TOKENS_PER_PASS):
+            ranges = [range(len(prompt) + start - 1, len(prompt) + len(path)) for path, start in batch]
+            positions = sorted(set().union(*ranges))
+            logits = self._model.evaluate_whole([prompt + path for path, _ in batch], positions)
+            usage.prefill_tokens += len(batch) * len(prompt)
+            usage.forward_tokens += sum(len(path) for path, _ in batch)
+            usage.forward_passes += 1
+            for query, own, rows in zip(batch, ranges, logits, strict=True):
+                yield query, [rows[positions.index(position)] for position in own]
+
+
+def check_context(prompt: TokenIds, paths: Sequence[TokenIds], context_length: int) -> None:
+    """Raise `ContextOverflow` if the prompt and the longest path exceed the context."""
+    needed = len(prompt) + max(map(len, paths), default=0)
+    if needed > context_length:
+        raise ContextOverflow(needed, context_length)
+
+
+def common_prefix_length(one: TokenIds, other: TokenIds) -> int:
+    """Return the length of the longest common prefix."""
+    for i, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return i
+    return min(len(one), len(other))
+
+
+def batches(items: Sequence[T], size: Callable[[T], int], limit: int) -> Iterator[list[T]]:
+    """Group consecutive items so that the sizes of a batch add up to the limit at most, or it has one item."""
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        if batch and (total + size(item) > limit or len(batch) == MAX_PATHS_PER_BATCH):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size(item)
+    if batch:
+        yield batch
