@@ -1,5 +1,6 @@
-"""What all tests share: the real embedded model, loaded once."""
+"""Shared by all tests: the real models, loaded once, and the benchmark datasets."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from support.data import OVERNIGHT, SMCALFLOW
 from support.extras import need_torch
 from support.llama_server import llama_cpp_server
 
+os.environ |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}  # before the consoles of the command line exist
+
 settings.register_profile(
     "fewparse",
     deadline=None,
@@ -28,7 +31,7 @@ settings.load_profile("fewparse")
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[EmbeddedModel]:
-    """The real embedded model. Its cache is shared by all tests, which must not notice."""
+    """The real embedded model. All tests share its KV cache, which must not change any result."""
     opened = EmbeddedModel(pull())
     yield opened
     opened.close()

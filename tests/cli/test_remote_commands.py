@@ -116,7 +116,7 @@ def test_explain_tells_requests_and_that_the_cost_is_unknown(
     ended = remote("parse", letters, toy.url, apart, "--explain")
     assert ended.code == 0, ended.err
     told = next(line for line in ended.out.splitlines() if " requests in " in line)
-    assert "0 answered from the cache, 0 asked again" in told
+    assert "0 from the cache, 0 retried" in told
     assert told.endswith("cost unknown")
 
 

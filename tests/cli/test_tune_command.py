@@ -12,7 +12,7 @@ import pytest
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.gguf import file_sha256
 from fewparse.tune.config import TuneConfig
-from support.cli_runner import Ended, fewparse, started, without_model
+from support.cli_runner import Ended, fewparse, fewparse_process, started, without_model
 from support.extras import need_torch
 from support.switch_domain import EXAMPLES, make_switches
 from support.tiny_model import write_tiny_model
@@ -125,7 +125,7 @@ def hidden_torch(folder: Path) -> dict[str, str]:
 
 
 def test_without_torch_the_error_names_the_extra(tmp_path: Path) -> None:
-    ended = fewparse("tune", "starter", env=without_model(tmp_path) | hidden_torch(tmp_path))
+    ended = fewparse_process("tune", "starter", env=without_model(tmp_path) | hidden_torch(tmp_path))
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("error: tuning needs the packages of the extra `tune` (No module named ")
     assert "pip install 'fewparse[tune]'" in ended.err

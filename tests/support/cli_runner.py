@@ -1,11 +1,20 @@
-"""Run the real command as a user does, in a process of its own."""
+"""Run the command line: in this process by default, or as a real process where the process is the point."""
 
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from unittest import mock
+
+from fewparse.cli import main
+from fewparse.lm import weights
+from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.load import EMBEDDED, MODEL_KINDS, ModelKind, ModelSettings
 
 COMMAND = str(Path(sys.executable).with_name("fewparse"))
 PLAIN = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
@@ -15,7 +24,7 @@ HALL = "turn on the lamp in the hall"
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -23,7 +32,24 @@ class Ended:
 
 
 def fewparse(*arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
-    """Run the command to its end. Whatever happens, a user sees no traceback."""
+    """Run a command in this process, with the embedded model loaded once. No error may escape as a traceback."""
+    texts = [os.fsdecode(argument) for argument in arguments]
+    inputs = io.TextIOWrapper(io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin), encoding="utf-8")
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    streams = mock.patch.multiple(sys, argv=["fewparse", *texts], stdin=inputs, stdout=out, stderr=err)
+    with mock.patch.dict(os.environ, {**PLAIN, **(env or {})}), streams, shared_model():
+        try:
+            main.run()
+            code = 0
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    return Ended(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+
+
+def fewparse_process(
+    *arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
+) -> Ended:
+    """Run a command as a process to its end."""
     done = subprocess.run(
         [COMMAND, *arguments],
         input=stdin.encode() if isinstance(stdin, str) else stdin,
@@ -37,15 +63,41 @@ def fewparse(*arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str
 
 
 def started(*arguments: str) -> subprocess.Popen[bytes]:
-    """The command, running, with pipes to all sides."""
+    """Start a command as a process, with pipes to its standard streams."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [COMMAND, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **PLAIN}
     )
 
 
+@contextmanager
+def shared_model() -> Iterator[None]:
+    """Let the model kind `embedded` open one model for all commands."""
+    kind = ModelKind(open_shared, adapters=True)
+    with mock.patch.dict(MODEL_KINDS._loaded, {EMBEDDED: kind}):
+        yield
+
+
+def open_shared(_: str, settings: ModelSettings) -> EmbeddedModel:
+    """Return the embedded model, loaded on first use."""
+    return loaded_model(weights.pull(progress=settings.progress))
+
+
+@cache
+def loaded_model(path: Path) -> EmbeddedModel:
+    """Return the model of a file, under the name of the embedded one."""
+    return SharedModel(path, name=f"{EMBEDDED}:{weights.SMOLLM2.name}")
+
+
+class SharedModel(EmbeddedModel):
+    """The embedded model, kept open for the next command."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 def without_model(folder: Path) -> dict[str, str]:
-    """An environment in which there are no weights and no way to fetch them."""
+    """Return an environment without weights and without a way to download them."""
     return {
         "FEWPARSE_CACHE": str(folder / "no-models-here"),
         "PIP_NO_INDEX": "1",

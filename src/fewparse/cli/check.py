@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import FAILED, download_progress, out
+from fewparse.cli.console import FAILED, opened_model, out
 from fewparse.domains.check import check_domain
 from fewparse.domains.load import load_domain
 from fewparse.errors import ModelError
 from fewparse.grammar.analysis.lint import Finding, Level
-from fewparse.lm.load import EMBEDDED, open_model
+from fewparse.lm.load import EMBEDDED
 from fewparse.vocabulary import Vocabulary
 
 STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -58,8 +58,8 @@ def find_vocabulary(model: str) -> tuple[Vocabulary | None, str | None]:
     if model == "none":
         return None, "no model was named"
     try:
-        with download_progress() as progress:
-            return open_model(model, progress).vocabulary, None
+        with opened_model(model) as opened:
+            return opened.vocabulary, None
     except ModelError as error:
         if model != EMBEDDED:
             raise

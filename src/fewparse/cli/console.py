@@ -2,13 +2,19 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from fewparse.errors import FewparseError, UsageError
+from fewparse.lm.load import open_model
+from fewparse.lm.model import LanguageModel
 from fewparse.lm.weights import Progress as Report
+
+if TYPE_CHECKING:
+    from fewparse.lm.http.load import RemoteSettings
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
@@ -32,6 +38,15 @@ def input_lines() -> Iterator[tuple[int, str | UsageError]]:
             yield number, raw.rstrip(b"\r\n").decode("utf-8")
         except UnicodeDecodeError as error:
             yield number, UsageError(f"not UTF-8 text (byte {error.start + 1} of the line)")
+
+
+@contextmanager
+def opened_model(name: str, remote: "RemoteSettings | None" = None) -> Iterator[LanguageModel]:
+    """Open a model, with a progress bar if it is downloaded, and close it at the end."""
+    with download_progress() as progress:
+        model = open_model(name, progress, remote)
+    with closing(model):
+        yield model
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fewparse.cli import options
-from fewparse.cli.console import download_progress, err
+from fewparse.cli.console import err, opened_model
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import speaking
 from fewparse.cli.warnings import warn_of_gaps
@@ -29,7 +29,7 @@ from fewparse.evaluate.run import (
     parser_systems,
     run_evaluation,
 )
-from fewparse.lm.load import EMBEDDED, open_model
+from fewparse.lm.load import EMBEDDED
 from fewparse.options import ParserOptions, prepare
 
 
@@ -123,12 +123,11 @@ def evaluation(
     remote = speaking(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
-    with download_progress() as progress:
-        opened = open_model(model, progress, remote)
-    simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
-    systems = parser_systems(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
-    with item_progress(len(items) * (len(simple) + len(systems))) as after:
-        results = run_evaluation(loaded, [*simple, *systems], items, split, records, after)
+    with opened_model(model, remote) as opened:
+        simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
+        systems = parser_systems(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
+        with item_progress(len(items) * (len(simple) + len(systems))) as after:
+            results = run_evaluation(loaded, [*simple, *systems], items, split, records, after)
     table = rows(results, systems[0].name)
     title = (
         f"{loaded.name}: {len(items)} {split} items, target {resolved.target}, "

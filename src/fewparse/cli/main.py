@@ -48,7 +48,7 @@ def main(
 def run() -> None:
     """The entry point."""
     try:
-        app()
+        app(prog_name="fewparse")
     except FewparseError as error:
         sys.exit(show_error(error))
     except KeyboardInterrupt:

@@ -7,16 +7,18 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
+from fewparse.cli.console import FAILED, input_lines, opened_model, out, show_error
 from fewparse.cli.explain import explain
 from fewparse.cli.remote import speaking
 from fewparse.cli.warnings import warn_of_gaps
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import Parse, answer_text, check_utterance, is_unicode
-from fewparse.lm.load import EMBEDDED, open_model
+from fewparse.lm.load import EMBEDDED
 from fewparse.options import prepare
 from fewparse.parser import Parser
 from fewparse.prompt import Template
+
+Line = tuple[int, str | UsageError]
 
 
 def parse(
@@ -95,27 +97,30 @@ def parse(
     remote = speaking(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
-    with download_progress() as progress:
-        parser = Parser(loaded, open_model(model, progress, remote), resolved)
-    failed = False
-    for number, line in [(0, utterance)] if utterance is not None else lines():
-        try:
-            if isinstance(line, FewparseError):
-                raise line
-            found = parser.parse(line, context)
-        except FewparseError as error:
-            failed = True
-            show_error(error, where=f"line {number}: " if number else "")
-            if as_json:
-                text = None if isinstance(line, Exception) else line
-                typer.echo(json.dumps({"utterance": text, "error": error.message}))
-            continue
-        failed = failed or found.output is None
-        if show and not as_json:
-            explain(found, parser)
-        show_parse(found, as_json, n_best)
-    if failed:
+    with opened_model(model, remote) as opened:
+        parser = Parser(loaded, opened, resolved)
+        succeeded = [parse_line(parser, line, context, as_json, show, n_best) for line in lines(utterance)]
+    if not all(succeeded):
         raise typer.Exit(FAILED)
+
+
+def parse_line(parser: Parser, line: Line, context: str, as_json: bool, show: bool, n_best: int | None) -> bool:
+    """Parse one line and print the result, or an error; return whether there is a program."""
+    number, text = line
+    try:
+        if isinstance(text, FewparseError):
+            raise text
+        found = parser.parse(text, context)
+    except FewparseError as error:
+        show_error(error, where=f"line {number}: " if number else "")
+        if as_json:
+            utterance = None if isinstance(text, Exception) else text
+            typer.echo(json.dumps({"utterance": utterance, "error": error.message}))
+        return False
+    if show and not as_json:
+        explain(found, parser)
+    show_parse(found, as_json, n_best)
+    return found.output is not None
 
 
 def check_context(context: str, utterance: str | None, template: Template) -> None:
@@ -131,9 +136,12 @@ def check_context(context: str, utterance: str | None, template: Template) -> No
         )
 
 
-def lines() -> Iterator[tuple[int, str | FewparseError]]:
-    """Yield the numbered utterances of standard input; blank lines are skipped."""
-    return ((n, line) for n, line in input_lines() if isinstance(line, FewparseError) or line.strip())
+def lines(utterance: str | None) -> Iterator[Line]:
+    """Yield the utterance, or the numbered lines of standard input; blank lines are skipped."""
+    if utterance is not None:
+        yield 0, utterance
+        return
+    yield from (line for line in input_lines() if isinstance(line[1], FewparseError) or line[1].strip())
 
 
 def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
