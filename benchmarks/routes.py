@@ -47,7 +47,7 @@ def route(name: str) -> Iterator[LanguageModel]:
     """The model, by one of the routes; one at a time."""
     if name == "llama.cpp server":
         with llama_cpp_server(pull(), slots=1) as url:
-            model = open_model("openai:", remote=RemoteSettings(base_url=url, max_concurrency=1, cached=False))
+            model = open_model("openai:", remote=RemoteSettings(base_url=url, max_concurrency=1, cache=False))
             yield model
             model.close()
         return

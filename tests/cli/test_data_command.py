@@ -68,15 +68,15 @@ def test_a_mirror_without_the_files_is_told_with_another_way(tmp_path: Path) -> 
         )
     assert (ended.code, ended.out) == (1, "")
     first = read_sources("overnight").files[0].path
-    assert f"error: {mirror.address}/{first} cannot be fetched: the server answers 404" in ended.err
+    assert f"error: {mirror.address}/{first} cannot be fetched: the server returned 404" in ended.err
     assert "fewparse data import NAME DIR" in ended.err
-    assert mirror.asked == [(f"/{first}", None)]
+    assert mirror.requests == [(f"/{first}", None)]
 
 
 def test_a_mirror_that_is_no_web_address_is_misuse(tmp_path: Path) -> None:
     ended = fewparse("data", "get", "overnight", "--from", "file:///tmp", "--data", str(tmp_path))
     assert (ended.code, ended.out) == (2, "")
-    assert "no web address" in ended.err
+    assert "not a web address" in ended.err
 
 
 @needs_real_data
@@ -94,13 +94,13 @@ def test_get_fetches_from_a_mirror_once_and_carries_on_what_breaks(tmp_path: Pat
         )
         assert ended == Ended(0, told, "")
         assert [header for header in mirror.ranges if header] == ["bytes=100000-"]
-        assert len(mirror.asked) == 17
+        assert len(mirror.requests) == 17
         again = fewparse("data", "get", "overnight", env=environment)
         assert again == Ended(0, told, "")
-        assert len(mirror.asked) == 17
+        assert len(mirror.requests) == 17
         forced = fewparse("data", "get", "overnight", "--force", env=environment)
         assert forced == Ended(0, told, "")
-        assert len(mirror.asked) == 33
+        assert len(mirror.requests) == 33
 
 
 def dialogues(folder: Path) -> Path:

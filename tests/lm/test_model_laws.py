@@ -19,9 +19,9 @@ from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from fewparse.vocabulary import Mask, Vocabulary
 from support.adapters import write_adapter
-from support.server_behaviours import HONEST, LLAMA_CPP
+from support.remote_models import toy_completions
+from support.server_behaviours import COMPLIANT, LLAMA_CPP
 from support.toy_model import ToyModel
-from support.toy_remote import toy_completions
 
 STOP = b"\n"
 NO_STOP = b"\0 no token begins like this"
@@ -41,7 +41,7 @@ def toy_served() -> Iterator[CompletionsModel]:
 @pytest.fixture(scope="module")
 def toy_served_as_text() -> Iterator[CompletionsModel]:
     """As OpenAI does it: neither ids nor a vocabulary, prefixes go as text."""
-    with toy_completions(HONEST) as opened:
+    with toy_completions(COMPLIANT) as opened:
         yield opened
 
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fewparse.cli import options
 from fewparse.cli.console import download_progress, err
 from fewparse.cli.explain import spent
-from fewparse.cli.remote import speaking
+from fewparse.cli.remote import remote_settings
 from fewparse.cli.warnings import prepared
 from fewparse.domains.load import load_domain
 from fewparse.evaluate.baselines import baselines
@@ -109,7 +109,7 @@ def evaluation(
     reach = reachable(loaded, options, items)
     judged_by = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)
-    remote = speaking(
+    remote = remote_settings(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with download_progress() as progress:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from fewparse.cli import options
 from fewparse.cli.console import download_progress, out
-from fewparse.cli.remote import speaking
+from fewparse.cli.remote import remote_settings
 from fewparse.errors import UsageError
 from fewparse.lm import weights
 from fewparse.lm.load import REMOTE
@@ -45,19 +45,18 @@ def probe(
 ) -> None:
     """Find out what a server really does, by a few small questions, and remember it."""
     kind, _, name = model.partition(":")
-    remote = speaking(model, base_url, timeout=timeout, deadline=deadline)
+    remote = remote_settings(model, base_url, timeout=timeout, deadline=deadline)
     if remote is None:
         raise UsageError(f"{model!r} is no model behind a server", f"Those are {' and '.join(REMOTE)}:NAME.")
-    from fewparse.lm.http.load import examined
+    from fewparse.lm.http.load import probe_model
 
-    server, name, found = examined(kind, name, remote, anew=True)
-    server.close()
+    client, name, found = probe_model(kind, name, remote, refresh=True)
     if as_json:
         typer.echo(
-            json.dumps({"server": server.url, "model": name} | found.as_dict(), ensure_ascii=False, indent=1)
+            json.dumps({"server": client.url, "model": name} | found.as_dict(), ensure_ascii=False, indent=1)
         )
         return
-    out.print(f"{kind}:{name} at {server.url}", style="bold", markup=False)
+    out.print(f"{kind}:{name} at {client.url}", style="bold", markup=False)
     table = Table("asked", "found", "so", box=None, pad_edge=False)
     for row in found.table():
         table.add_row(*row)

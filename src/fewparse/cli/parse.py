@@ -9,7 +9,7 @@ import typer
 from fewparse.cli import options
 from fewparse.cli.console import FAILED, download_progress, input_lines, out, show_error
 from fewparse.cli.explain import explain
-from fewparse.cli.remote import speaking
+from fewparse.cli.remote import remote_settings
 from fewparse.cli.warnings import prepared
 from fewparse.domains.load import load_domain
 from fewparse.errors import FewparseError, UsageError
@@ -86,7 +86,7 @@ def parse(
     loaded.check(options.target, options.prompt)
     check_context(context, utterance, loaded.template(options.prompt))
     loaded = prepared(loaded, options.target)
-    remote = speaking(
+    remote = remote_settings(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with download_progress() as progress:

@@ -1,1 +1,1 @@
-"""Language models behind OpenAI-compatible servers: probed, asked again where that can help, cached, counted."""
+"""Language models behind OpenAI-compatible servers."""
