@@ -375,9 +375,9 @@ def test_an_interrupted_download_leaves_only_a_part(server: FileServer, file: Re
 
 
 def test_an_unwritable_folder_is_reported(server: FileServer, tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("in the way")
+    (tmp_path / "file").write_text("not a folder")
     with pytest.raises(DataUnavailable, match="cannot be kept in") as caught:
-        fetch_all([remote(server, tmp_path / "taken" / "file.bin")])
+        fetch_all([remote(server, tmp_path / "file" / "file.bin")])
     assert "FEWPARSE_DATA" in str(caught.value.hint)
 
 
@@ -396,14 +396,14 @@ def test_an_unwritable_folder_is_reported(server: FileServer, tmp_path: Path) ->
     ),
 )
 @settings(max_examples=60)
-def test_after_any_faults_the_file_is_complete_or_absent(left: bytes, faults: list[Misbehaviour]) -> None:
+def test_after_any_faults_the_file_is_complete_or_absent(part: bytes, faults: list[Misbehaviour]) -> None:
     with pytest.MonkeyPatch.context() as patch, serving() as server, TemporaryDirectory() as folder:
         patch.setenv("no_proxy", "*")
         patch.setattr(time, "sleep", lambda _: None)
         server.files["/folder/file.bin"] = CONTENT
         server.next = list(faults)
         file = remote(server, Path(folder) / "file.bin")
-        part_of(file, left)
+        part_of(file, part)
         try:
             fetch_all([file])
         except DataUnavailable:

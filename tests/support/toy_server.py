@@ -189,9 +189,9 @@ class ToyServer(LoopbackServer):
         return 1 if self.behaviour.n == "ignored" else n
 
     def _logprobs(self, k: int) -> int:
-        most = self.behaviour.max_logprobs
-        if most is not None and k > most:
-            message = f"Invalid value for 'logprobs': expected a value <= {most}, but got {k} instead."
+        maximum = self.behaviour.max_logprobs
+        if maximum is not None and k > maximum:
+            message = f"Invalid value for 'logprobs': expected a value <= {maximum}, but got {k} instead."
             raise RequestError(400, message, param="logprobs", code="integer_above_max_value")
         return k
 

@@ -57,15 +57,15 @@ def attempt(budget: Budget, maximum: tuple[int, int], used: tuple[int, int, int]
     st.integers(1, 500),
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.floats(0, 1)), min_size=1, max_size=40),
 )
-def test_sequential_requests_never_exceed_the_limit(most: int, requests: list[tuple[int, int, float]]) -> None:
-    budget = Budget(BudgetLimits(max_tokens_total=most), None)
+def test_sequential_requests_never_exceed_the_limit(limit: int, requests: list[tuple[int, int, float]]) -> None:
+    budget = Budget(BudgetLimits(max_tokens_total=limit), None)
     total = 0
     for prompt, completion, share in requests:
         used = int(completion * share)
-        fits = total + prompt + completion <= most
+        fits = total + prompt + completion <= limit
         assert attempt(budget, (prompt, completion), (prompt, 0, used)) is fits
         total += (prompt + used) if fits else 0
-    assert total <= most
+    assert total <= limit
 
 
 @pytest.mark.parametrize("in_dollars", [False, True])
@@ -229,9 +229,9 @@ class CountingServer(ToyServer):
         return response
 
 
-@pytest.mark.parametrize("most", [150, 400])
-def test_a_model_used_by_many_threads_never_exceeds_the_limit(most: int) -> None:
-    budget = Budget(BudgetLimits(max_tokens_total=most), None)
+@pytest.mark.parametrize("limit", [150, 400])
+def test_a_model_used_by_many_threads_never_exceeds_the_limit(limit: int) -> None:
+    budget = Budget(BudgetLimits(max_tokens_total=limit), None)
     with CountingServer(EXACT) as toy, model_at(toy.url, capabilities_of(EXACT), budget) as model:
 
         def work(number: int) -> bool:
@@ -245,7 +245,7 @@ def test_a_model_used_by_many_threads_never_exceeds_the_limit(most: int) -> None
             done = list(pool.map(work, range(40)))
     assert any(done)
     assert not all(done)
-    assert most / 2 < sum(toy.used) <= most
+    assert limit / 2 < sum(toy.used) <= limit
 
 
 def test_a_request_without_a_response_uses_no_budget() -> None:

@@ -43,7 +43,7 @@ def prompt_for(template: str) -> Prompt:
 
 @contextmanager
 def chat_model(behaviour: Behaviour, continuation: Any, seed: int = 0) -> Iterator[tuple[ChatModel, ToyServer]]:
-    """A chat model whose server continues messages in this continuation, whatever the probe detects."""
+    """A chat model whose server continues messages in this way, whatever the probe detects."""
     with ToyServer(behaviour, ToyModel(seed)) as toy:
         client = HttpClient(toy.url)
         capabilities = replace(probe(client, "toy", chat=True), continuation=continuation, top_logprobs=ALL_TOKENS)
@@ -240,14 +240,14 @@ def test_chat_with_the_llama_cpp_server_gives_well_formed_programs(llama_server:
             assert parser.domain.grammar is not None
             assert parse.usage.requests > 0
             assert all(candidate.model_score <= 0 for candidate in parse.candidates)
-        whole = ChatModel(
+        without_prefix = ChatModel(
             model._batcher.client,
             model._model,
             without_continuation(model._capabilities),
             Budget(BudgetLimits(), None),
         )
         parse = Parser.from_domain(
-            "calendar", whole, width=2, examples=4, max_tokens=40, target="canonical"
+            "calendar", without_prefix, width=2, examples=4, max_tokens=40, target="canonical"
         ).parse("when is my next meeting with Jane")
         assert parse.program is not None
         assert parse.usage.rounds == 1

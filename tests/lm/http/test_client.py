@@ -100,15 +100,15 @@ def test_requests_in_progress_never_exceed_max_concurrency(max_concurrency: int)
 
 def test_requests_of_concurrent_parses_never_exceed_max_concurrency() -> None:
     class Counting(ToyServer):
-        now = most = 0
+        in_progress = max_in_progress = 0
 
         def respond(self, handler: RequestHandler, body: bytes) -> None:
             with lock:
-                self.now += 1
-                self.most = max(self.most, self.now)
+                self.in_progress += 1
+                self.max_in_progress = max(self.max_in_progress, self.in_progress)
             time.sleep(0.01)
             with lock:
-                self.now -= 1
+                self.in_progress -= 1
             super().respond(handler, body)
 
     lock = Lock()
@@ -118,7 +118,7 @@ def test_requests_of_concurrent_parses_never_exceed_max_concurrency() -> None:
         sampling = Sampling(4, 1.0, 3)
         with closing(model), ThreadPoolExecutor(6) as pool:
             list(pool.map(lambda prompt: model.sample(prompt, [()], sampling, Usage()), prompts))
-        assert toy.most == 2
+        assert toy.max_in_progress == 2
 
 
 def test_waiting_for_a_slot_does_not_count_as_timeout() -> None:

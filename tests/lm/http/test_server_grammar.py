@@ -149,8 +149,8 @@ def test_if_no_likely_token_is_allowed_the_best_is_found_by_a_token_grammar(
         top_logprobs=100,
     )
     usage = Usage()
-    answer = few.next_tokens(prompt, [()], 5, b"\n", usage, [mask])[0]
-    assert answer.best[0].token == expected.token
-    assert answer.best[0].logprob == pytest.approx(expected.logprob, abs=NOISE)
-    assert answer.end_logprob == pytest.approx(everything.end_logprob, abs=NOISE)
+    found = few.next_tokens(prompt, [()], 5, b"\n", usage, [mask])[0]
+    assert found.best[0].token == expected.token
+    assert found.best[0].logprob == pytest.approx(expected.logprob, abs=NOISE)
+    assert found.end_logprob == pytest.approx(everything.end_logprob, abs=NOISE)
     assert usage.requests == 2

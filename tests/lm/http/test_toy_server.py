@@ -45,7 +45,7 @@ def send(server: ToyServer, path: str, body: Any = None, key: str = "") -> tuple
         connection.close()
 
 
-def respond(server: ToyServer, **body: Any) -> Any:
+def complete(server: ToyServer, **body: Any) -> Any:
     """Complete a prompt, or a chat if there are messages."""
     chat = "messages" in body
     path = "/v1/chat/completions" if chat else "/v1/completions"
@@ -56,7 +56,7 @@ def respond(server: ToyServer, **body: Any) -> Any:
 
 def choices(behaviour: Behaviour, **body: Any) -> Any:
     with ToyServer(behaviour) as server:
-        return respond(server, **body)["choices"]
+        return complete(server, **body)["choices"]
 
 
 def texts(behaviour: Behaviour, **body: Any) -> list[str]:
@@ -67,7 +67,7 @@ def request_ending_with(server: ToyServer, last: str) -> dict[str, Any]:
     """A request whose sample has this token among its first 30 tokens, but not among the first two."""
     for seed in range(300):
         body = {"seed": seed, "max_tokens": 30, "logprobs": 0}
-        tokens = respond(server, **body)["choices"][0]["logprobs"]["tokens"]
+        tokens = complete(server, **body)["choices"][0]["logprobs"]["tokens"]
         first = next((i for i, token in enumerate(tokens) if last in token), 0)
         if first >= 2 and tokens[first] == last:
             return body
@@ -80,11 +80,11 @@ def test_samples_equal_those_of_the_toy_model(
     compliant: ToyServer, prompt: str, n: int, temperature: float, seed: int
 ) -> None:
     body = {"n": n, "temperature": temperature, "seed": seed, "max_tokens": 8, "stop": "\n", "logprobs": 2}
-    response = respond(compliant, prompt=prompt, **body)["choices"]
+    response = complete(compliant, prompt=prompt, **body)["choices"]
     sampling = Sampling(n, temperature, 8, b"\n", seed)
-    own = ToyModel().sample(Prompt((Part(prompt, False),)), [()], sampling, Usage())[0]
+    expected = ToyModel().sample(Prompt((Part(prompt, False),)), [()], sampling, Usage())[0]
     assert [choice["index"] for choice in response] == list(range(n))
-    for choice, completion in zip(response, own, strict=True):
+    for choice, completion in zip(response, expected, strict=True):
         size = len(completion.tokens)
         text = b"".join(token.bytes for token in completion.tokens)
         assert choice["text"] == text.decode(errors="replace")
@@ -95,31 +95,30 @@ def test_samples_equal_those_of_the_toy_model(
 
 def test_prompts_may_be_text_ids_or_lists(compliant: ToyServer) -> None:
     ids, other = list(b"pear"), list(b"plum")
-    alone = respond(compliant, prompt="pear")["choices"]
-    assert respond(compliant, prompt=ids)["choices"] == alone
-    several = respond(compliant, prompt=["pear", "plum"], n=2)["choices"]
-    assert respond(compliant, prompt=[ids, other], n=2)["choices"] == several
+    alone = complete(compliant, prompt="pear")["choices"]
+    assert complete(compliant, prompt=ids)["choices"] == alone
+    several = complete(compliant, prompt=["pear", "plum"], n=2)["choices"]
+    assert complete(compliant, prompt=[ids, other], n=2)["choices"] == several
     assert [choice["index"] for choice in several] == [0, 1, 2, 3]
     assert several[0] == alone[0]
 
 
 def test_log_probabilities_include_the_best_tokens_and_the_sampled_one(compliant: ToyServer) -> None:
     row = ToyModel().logprobs(b"pear")
-    response = respond(compliant, max_tokens=1, logprobs=3)["choices"][0]["logprobs"]
+    response = complete(compliant, max_tokens=1, logprobs=3)["choices"][0]["logprobs"]
     top = response["top_logprobs"][0]
     assert sorted(top.values(), reverse=True)[:3] == sorted(row, reverse=True)[:3]
     assert top[response["tokens"][0]] == response["token_logprobs"][0]
     assert response["text_offset"] == [4]
-    everything = respond(compliant, max_tokens=1, logprobs=len(TOKENS))["choices"][0]["logprobs"]["top_logprobs"][
-        0
-    ]
+    choice = complete(compliant, max_tokens=1, logprobs=len(TOKENS))["choices"][0]
+    everything = choice["logprobs"]["top_logprobs"][0]
     assert len(everything) == len(TOKENS)
     assert math.fsum(map(math.exp, everything.values())) == pytest.approx(1)
     assert everything["<|end|>"] == row[END]
 
 
 def test_an_echo_scores_the_prompt_and_escapes_invalid_utf8(compliant: ToyServer) -> None:
-    response = respond(compliant, prompt="aé", echo=True, max_tokens=0, logprobs=1)["choices"][0]
+    response = complete(compliant, prompt="aé", echo=True, max_tokens=0, logprobs=1)["choices"][0]
     model = ToyModel()
     assert response["text"] == "aé"
     assert response["logprobs"]["tokens"] == ["a", "bytes:\\xc3", "bytes:\\xa9"]
@@ -143,10 +142,8 @@ def test_the_content_format_has_ids_and_bytes() -> None:
     best = sorted(range(len(row)), key=lambda i: -row[i])[:2]
     assert [other["id"] for other in entry["top_logprobs"]] == best
     assert [bytes(other["bytes"]) for other in entry["top_logprobs"]] == [TOKENS[i] or b"<|end|>" for i in best]
-    without_ids = choices(Behaviour(logprob_format="content", reports_token_ids=False), logprobs=1)[0]["logprobs"][
-        "content"
-    ]
-    assert all("id" not in entry for entry in without_ids)
+    without_ids = choices(Behaviour(logprob_format="content", reports_token_ids=False), logprobs=1)[0]
+    assert all("id" not in entry for entry in without_ids["logprobs"]["content"])
 
 
 def test_a_chat_is_rendered_as_a_prompt_and_continues_the_assistant() -> None:
@@ -156,10 +153,8 @@ def test_a_chat_is_rendered_as_a_prompt_and_continues_the_assistant() -> None:
     assert len(response["logprobs"]["content"][0]["top_logprobs"]) == 3
     prefix = "user: hello\nassistant: ab"
     continuation = texts(COMPLIANT, prompt=prefix, max_tokens=5)[0]
-    assert (
-        choices(Behaviour(supports_prefix="always"), messages=WITH_PREFIX, **body)[0]["message"]["content"]
-        == continuation
-    )
+    always = choices(Behaviour(supports_prefix="always"), messages=WITH_PREFIX, **body)[0]
+    assert always["message"]["content"] == continuation
     flagged = Behaviour(supports_prefix="continue_final_message")
     on = choices(flagged, messages=WITH_PREFIX, continue_final_message=True, **body)[0]
     assert on["message"]["content"] == continuation
@@ -168,10 +163,8 @@ def test_a_chat_is_rendered_as_a_prompt_and_continues_the_assistant() -> None:
     assert repeated["message"]["content"] == f"ab{continuation}"
     assert repeated["logprobs"] == on["logprobs"]
     marked = [*USER_ONLY, {**WITH_PREFIX[-1], "prefix": True}]
-    assert (
-        choices(Behaviour(supports_prefix="prefix"), messages=marked, **body)[0]["message"]["content"]
-        == continuation
-    )
+    by_mark = choices(Behaviour(supports_prefix="prefix"), messages=marked, **body)[0]
+    assert by_mark["message"]["content"] == continuation
 
 
 def test_a_stop_is_never_in_the_text_and_may_be_hidden_or_ignored(compliant: ToyServer) -> None:
@@ -193,8 +186,8 @@ def test_the_end_is_not_text_and_may_have_no_entry_or_no_text(compliant: ToyServ
     assert "<|end|>" not in shown["text"]
     tokens = shown["logprobs"]["tokens"]
     assert choices(Behaviour(end_shown=False), **body)[0]["logprobs"]["tokens"] == tokens[:-1]
-    nameless = choices(Behaviour(logprob_format="content", end_text=""), **body)[0]["logprobs"]["content"][-1]
-    assert (nameless["id"], nameless["token"], nameless["bytes"]) == (END, "", [])
+    entry = choices(Behaviour(logprob_format="content", end_text=""), **body)[0]["logprobs"]["content"][-1]
+    assert (entry["id"], entry["token"], entry["bytes"]) == (END, "", [])
 
 
 def test_log_probabilities_may_be_tempered() -> None:
@@ -252,7 +245,7 @@ def test_seeds_may_be_ignored_and_samples_identical() -> None:
     assert len(set(texts(Behaviour(same_samples=True), **body))) == 1
     for behaviour, same in ((COMPLIANT, True), (Behaviour(seed="ignored"), False)):
         with ToyServer(behaviour) as server:
-            twice = [respond(server, **body)["choices"] for _ in range(2)]
+            twice = [complete(server, **body)["choices"] for _ in range(2)]
         assert (twice[0] == twice[1]) is same
 
 
@@ -359,17 +352,17 @@ def test_endpoints_of_llama_cpp_and_vllm() -> None:
 def test_usage_counts_prompt_completion_and_cached_tokens() -> None:
     with ToyServer() as server:
         body = {"prompt": ["pear", "peach"], "n": 2, "max_tokens": 3, "logprobs": 0}
-        response = respond(server, **body)
+        response = complete(server, **body)
         written = sum(len(choice["logprobs"]["tokens"]) for choice in response["choices"])
         usage = response["usage"]
         assert (usage["prompt_tokens"], usage["completion_tokens"]) == (9, written)
         assert (usage["total_tokens"], usage["prompt_tokens_details"]) == (9 + written, {"cached_tokens": 3})
-        again = respond(server, prompt="peach")["usage"]
+        again = complete(server, prompt="peach")["usage"]
         assert again["prompt_tokens_details"]["cached_tokens"] == 5
     with ToyServer(Behaviour(usage_of_first_choice=True)) as server:
-        assert respond(server, **body)["usage"]["prompt_tokens"] == 4
+        assert complete(server, **body)["usage"]["prompt_tokens"] == 4
     with ToyServer(Behaviour(reports_usage=False)) as server:
-        assert "usage" not in respond(server)
+        assert "usage" not in complete(server)
 
 
 def test_every_request_may_return_a_web_page() -> None:

@@ -99,8 +99,8 @@ def test_log_probabilities_that_are_not_numbers_are_rejected(value: Any) -> None
 
 def test_a_missing_log_probability_is_nan() -> None:
     first = only_choice(legacy(token_logprobs=[None, -1.0], top_logprobs=[None, {"b": -1.0}])).entries[0]
-    nameless = only_choice(content({"token": "a", "logprob": None})).entries[0]
-    for entry in (first, nameless):
+    second = only_choice(content({"token": "a", "logprob": None})).entries[0]
+    for entry in (first, second):
         assert math.isnan(entry.logprob)
         assert entry.alternatives == ()
         assert not has_valid_logprobs(entry)

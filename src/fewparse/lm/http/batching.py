@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 from fewparse.errors import ServerUnfit
 from fewparse.lm.http.budget import Budget
 from fewparse.lm.http.client import HttpClient, Response
+from fewparse.lm.http.errors import PROBE_HINT
 from fewparse.lm.http.wire import REPLACEMENT, Choice, Reply, has_valid_logprobs, matches_text, parse_reply
 from fewparse.lm.usage import Usage
 from fewparse.threads import work_through
-
-PROBE_HINT = "`fewparse models probe` tests again what the server supports."
 
 
 class Request(NamedTuple):
@@ -128,10 +127,10 @@ class Batcher:
             expected = f"{request.choices} completion{'s' if request.choices > 1 else ''}"
             raise ServerUnfit(f"{url} returned {received} instead of {expected}", PROBE_HINT)
         # A server may count the stop or end token of each completion without listing it.
-        most = sum(len(choice.entries) + 1 for choice in reply.choices)
-        if self._check_counts and (reply.completion_tokens or 0) > most:
+        max_count = sum(len(choice.entries) + 1 for choice in reply.choices)
+        if self._check_counts and (reply.completion_tokens or 0) > max_count:
             raise ServerUnfit(
-                f"{url} counts {reply.completion_tokens} tokens but lists {most - received}: it merges some",
+                f"{url} counts {reply.completion_tokens} tokens but lists {max_count - received}: it merges some",
                 "Their log-probabilities cannot be trusted: use another server, or other words.",
             )
         stop = "".join(request.body.get("stop") or ()).encode()

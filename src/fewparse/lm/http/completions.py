@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.batching import PROBE_HINT, Request
+from fewparse.lm.http.batching import Request
+from fewparse.lm.http.errors import PROBE_HINT
 from fewparse.lm.http.remote import RemoteModel, estimate_tokens, seed_of
 from fewparse.lm.http.responses import prefix_bytes
 from fewparse.lm.http.wire import Entry, Reply

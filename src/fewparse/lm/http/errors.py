@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from fewparse.errors import ContextOverflow, FewparseError, ModelError, ServerRefused, ServerUnavailable
 
 MAX_QUOTE_LENGTH = 300
+PROBE_HINT = "`fewparse models probe` tests again what the server supports."
 QUOTA_PHRASES = ("insufficient_quota", "billing", "credit balance")
 CONTEXT_PHRASES = ("context", "too long", "maximum input length", "prompt is longer")
 NUMBER = re.compile(r"\d{2,}")
@@ -73,7 +74,7 @@ def hint_for(message: str) -> str:
     """Return the hint for a rejected request that only the server's message explains."""
     if "chat" in message.lower():
         return "This model seems to support chat only: use openai-chat:NAME."
-    return "`fewparse models probe` tests again what the server supports."
+    return PROBE_HINT
 
 
 def permanent_network_error(error: Exception, url: str) -> ServerUnavailable | None:

@@ -170,7 +170,7 @@ class Probe:
     def _choose_prompt(self) -> tuple[str, Choice]:
         """Choose the test prompt; return the format of log-probabilities and the greedy completion.
 
-        A prompt with a short completion, or one without a stop candidate, says little: the next one is tried.
+        A prompt with a short completion, or one without a stop candidate, is inconclusive: the next one is tried.
         """
         first: list[tuple[str, Choice]] = []
         self._cutoffs = NO_CUTOFFS
@@ -208,19 +208,19 @@ class Probe:
 
     def _most_alternatives(self, vocabulary_size: int) -> tuple[ScoredToken, ...]:
         """Return as many next tokens as the server lists: the whole vocabulary if possible."""
-        most: tuple[ScoredToken, ...] = ()
+        longest: tuple[ScoredToken, ...] = ()
 
         def lists_enough(top: int) -> bool:
-            nonlocal most
+            nonlocal longest
             alternatives = self._next_tokens(top)[:top]
-            most = max(most, alternatives, key=len)
+            longest = max(longest, alternatives, key=len)
             return len(alternatives) >= min(top, 2)
 
         if self._chat or not vocabulary_size or not self._passes(lambda: lists_enough(vocabulary_size)):
             self._largest(CHAT_TOP_LOGPROBS if self._chat else TOP_LOGPROBS, lists_enough)
-        if not most:
+        if not longest:
             raise ServerUnfit(f"{self._client.url} lists no alternatives to the tokens it samples", USE_ANOTHER)
-        return most
+        return longest
 
     def _next_tokens(self, top: int, temperature: int = 1) -> tuple[ScoredToken, ...]:
         """Return next tokens. Some servers list none if the end was sampled: another seed is tried then."""

@@ -108,12 +108,12 @@ def parse_entry(entry: Any) -> Entry:
 
 def parse_token(entry: Any) -> Token:
     """Parse a token with its bytes and, if reported, its id."""
-    spelt, number = entry.get("bytes"), entry.get("id")
+    values, number = entry.get("bytes"), entry.get("id")
     if number is not None and (type(number) is not int or number < 0):
         raise ValueError
-    if spelt is None:
+    if values is None:
         return token_from_text(entry["token"], -1 if number is None else number)
-    return Token(bytes([*spelt]), -1 if number is None else number)
+    return Token(bytes([*values]), -1 if number is None else number)
 
 
 def parse_legacy(lists: Any) -> tuple[Entry, ...]:
@@ -179,7 +179,7 @@ def has_valid_logprobs(entry: Entry) -> bool:
 
 
 def is_merged(entry: Entry) -> bool:
-    """Return whether an entry stands for several tokens: its own token is missing from the alternatives."""
+    """Return whether an entry stands for several tokens: likely enough to be an alternative, but not listed."""
     others = entry.alternatives
     if entry.token.id >= 0:
         return any(o.token.id == entry.token.id and o.token.bytes != entry.token.bytes for o in others)
@@ -199,8 +199,8 @@ def spelling(entries: Iterable[Entry]) -> bytes:
 
 def matches_text(choice: Choice, stop: bytes) -> bool:
     """Return whether the tokens of a choice spell its text, up to the end of the shorter one."""
-    spelt = spelling(choice.entries)
+    tokens = spelling(choice.entries)
     text = choice.text.split(REPLACEMENT)[0].encode()
-    before_stop = spelt.split(stop)[0] if stop else spelt
+    before_stop = tokens.split(stop)[0] if stop else tokens
     length = min(len(text), len(before_stop))
     return text[:length] == before_stop[:length]
