@@ -79,7 +79,7 @@ def test_concurrent_requests_never_exceed_the_limit(in_dollars: bool) -> None:
 
     def work(_: int) -> int:
         nonlocal in_progress, max_in_progress
-        barrier.wait(10)
+        barrier.wait(60)
         done = 0
         for _ in range(50):
             try:
