@@ -40,7 +40,7 @@ SETTINGS: dict[str, ParserOptions] = {
 
 def remote(url: str, max_concurrency: int) -> RemoteModel:
     """Open the model of a server, without the response cache."""
-    return open_remote("openai", "", RemoteSettings(base_url=url, max_concurrency=max_concurrency, cached=False))
+    return open_remote("openai", "", RemoteSettings(base_url=url, max_concurrency=max_concurrency, cache=False))
 
 
 def requests(items: Sequence[Example]) -> None:
@@ -87,17 +87,17 @@ class Recorder:
     def __init__(self, model: RemoteModel) -> None:
         self.rounds: dict[int, list[list[dict[str, Any]]]] = defaultdict(list)
         self.tokens = 0
-        self._ask = model._asker.round
-        model._asker.round = self.round  # type: ignore[method-assign]
+        self._ask = model._batcher.send
+        model._batcher.send = self.round  # type: ignore[method-assign]
 
-    def round(self, asks: Sequence[Any], usage: Usage) -> Any:
+    def round(self, requests: Sequence[Any], usage: Usage) -> Any:
         """Send a round of requests and record it."""
         spent = Usage()
-        replies = self._ask(asks, spent)
+        replies = self._ask(requests, spent)
         usage += spent
         self.tokens += spent.completion_tokens
-        if asks:
-            self.rounds[threading.get_ident()].append([ask.body for ask in asks])
+        if requests:
+            self.rounds[threading.get_ident()].append([request.body for request in requests])
         return replies
 
 

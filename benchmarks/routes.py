@@ -48,7 +48,7 @@ def route(name: str) -> Iterator[LanguageModel]:
     """Open the model by one of the routes, and close it at the end."""
     if name == "llama.cpp server":
         with llama_cpp_server(pull(), slots=1) as url:
-            model = open_model("openai:", remote=RemoteSettings(base_url=url, max_concurrency=1, cached=False))
+            model = open_model("openai:", remote=RemoteSettings(base_url=url, max_concurrency=1, cache=False))
             yield model
             model.close()
         return

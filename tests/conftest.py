@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from fewparse.datasets.registry import DATASETS
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.http.load import ADDRESSES, KEYS, RemoteSettings, open_remote
+from fewparse.lm.http.load import KEY_VARIABLES, URL_VARIABLES, RemoteSettings, open_remote
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.weights import pull
@@ -56,7 +56,7 @@ def llama_server() -> Iterator[str]:
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache folder of the test's own, and an environment that tells of no server."""
-    for name in (*ADDRESSES, *KEYS):
+    for name in (*URL_VARIABLES, *KEY_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path))
     return tmp_path
@@ -66,10 +66,10 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def served_model(llama_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
     """The same weights behind that server, its answers kept in a folder of their own."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in (*ADDRESSES, *KEYS):
+        for name in (*URL_VARIABLES, *KEY_VARIABLES):
             patch.delenv(name, raising=False)
         patch.setenv("FEWPARSE_CACHE", str(tmp_path_factory.mktemp("served")))
-        opened = open_remote("openai", "", RemoteSettings(base_url=llama_server, top=1000))
+        opened = open_remote("openai", "", RemoteSettings(base_url=llama_server, top_logprobs=1000))
     yield opened
     opened.close()
 

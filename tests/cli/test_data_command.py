@@ -72,7 +72,7 @@ def test_a_mirror_without_the_files_is_reported_with_alternatives(tmp_path: Path
     first = DATASETS["overnight"].sources.files[0].path
     assert f"error: {mirror.address}/{first} cannot be fetched: the server answers 404" in ended.err
     assert "fewparse data import NAME DIR" in ended.err
-    assert mirror.asked == [(f"/{first}", None)]
+    assert mirror.requests == [(f"/{first}", None)]
 
 
 def test_a_mirror_that_is_not_a_url_is_a_usage_error(tmp_path: Path) -> None:
@@ -96,13 +96,13 @@ def test_get_downloads_from_a_mirror_once_and_resumes_after_a_failure(tmp_path: 
         )
         assert ended == Ended(0, printed, "")
         assert [header for header in mirror.ranges if header] == ["bytes=100000-"]
-        assert len(mirror.asked) == 17
+        assert len(mirror.requests) == 17
         again = fewparse("data", "get", "overnight", env=environment)
         assert again == Ended(0, printed, "")
-        assert len(mirror.asked) == 17
+        assert len(mirror.requests) == 17
         forced = fewparse("data", "get", "overnight", "--force", env=environment)
         assert forced == Ended(0, printed, "")
-        assert len(mirror.asked) == 33
+        assert len(mirror.requests) == 33
 
 
 def dialogues(folder: Path) -> Path:

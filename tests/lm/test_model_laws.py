@@ -17,9 +17,9 @@ from fewparse.prompt import Prompt
 from fewparse.testing import MODEL_LAWS
 from fewparse.vocabulary import Mask
 from support.adapters import write_adapter
-from support.server_behaviours import HONEST, LLAMA_CPP
+from support.remote_models import toy_completions
+from support.server_behaviours import COMPLIANT, LLAMA_CPP
 from support.toy_model import ToyModel
-from support.toy_remote import toy_completions
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def toy_served() -> Iterator[CompletionsModel]:
 @pytest.fixture(scope="module")
 def toy_served_as_text() -> Iterator[CompletionsModel]:
     """A server that behaves like OpenAI: neither ids nor a vocabulary, prefixes are sent as text."""
-    with toy_completions(HONEST) as opened:
+    with toy_completions(COMPLIANT) as opened:
         yield opened
 
 

@@ -1,4 +1,4 @@
-"""A proxy that plays the faults of a network and of a busy server, and remembers which answers came through."""
+"""A proxy that injects the faults of a network and of a busy server, and logs which responses were delivered."""
 
 import hashlib
 import random
@@ -15,25 +15,25 @@ from http.client import HTTPConnection, HTTPException
 from typing import Literal
 from urllib.parse import urlsplit
 
-from support.loopback import Exchange, Headers, Loopback
+from support.loopback import Headers, LoopbackServer, RequestHandler
 
-MOST_IN_A_ROW = 3
-ANSWER_LIMIT = 120.0
-NEVER_PASSED_ON = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server"}
+MAX_CONSECUTIVE_FAULTS = 3
+UPSTREAM_TIMEOUT = 120.0
+HOP_HEADERS = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server"}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with one request.
+    """A fault of one request.
 
-    `refused`: a status in place of an answer. `dropped_before`: the connection is reset before anything is passed
-    on; `dropped_after`: closed when the answer is there, with nothing of it sent; `dropped_within`: closed in
-    the middle of the answer. `truncated`: half the answer, announced as if it were all; `flipped`: all of it, with
-    bytes that are no text. `slow`: a good answer, late. `silent`: none, and the connection stays open.
+    `rejected`: an error status instead of the response. `dropped_before`: the connection is reset before the
+    request is forwarded; `dropped_after`: closed before any of the response is sent; `dropped_within`: closed in
+    the middle of the response. `truncated`: half the response, with a matching Content-Length; `flipped`: all of
+    it, with invalid UTF-8. `slow`: a good response, delayed. `silent`: none, and the connection stays open.
     """
 
     kind: Literal[
-        "refused",
+        "rejected",
         "dropped_before",
         "dropped_after",
         "dropped_within",
@@ -57,12 +57,12 @@ SILENT = Fault("silent")
 
 
 def too_many(retry_after: float | None = None, as_date: bool = False) -> Fault:
-    """429, with the seconds to wait or the date to wait for, or without a word of it."""
-    return Fault("refused", 429, retry_after, as_date)
+    """429, with the wait as seconds or as a date, or without one."""
+    return Fault("rejected", 429, retry_after, as_date)
 
 
 def error(status: int = 500) -> Fault:
-    return Fault("refused", status)
+    return Fault("rejected", status)
 
 
 def slow(delay: float) -> Fault:
@@ -71,7 +71,7 @@ def slow(delay: float) -> Fault:
 
 @dataclass(frozen=True)
 class Rates:
-    """How often which faults come: drawn anew, and always alike, for each time that a request is seen."""
+    """Rates of the faults, drawn for each occurrence of a request, reproducibly by the seed."""
 
     seed: int
     too_many: float = 0.2
@@ -80,13 +80,13 @@ class Rates:
     garbled: float = 0.05
     slow: float = 0.05
     delay: float = 0.05
-    """How late a slow answer is, in seconds."""
+    """Delay of a slow response, in seconds."""
     retry_after: float = 0.0
-    """How long to wait, in seconds, where a 429 says so."""
+    """Wait in seconds that a 429 requests, if it requests one."""
 
-    def fault(self, request: str, seen: int) -> Fault | None:
-        """The fault of a request that was seen so often before."""
-        draw = random.Random(f"{self.seed} {request} {seen}")
+    def fault(self, request: str, earlier: int) -> Fault | None:
+        """Return the fault of a request with this number of earlier occurrences."""
+        draw = random.Random(f"{self.seed} {request} {earlier}")
         kinds: list[tuple[float, Sequence[Fault]]] = [
             (
                 self.too_many,
@@ -107,9 +107,9 @@ class Rates:
 
 @dataclass
 class Record:
-    """One request and its fate, written down before the client can know of it.
+    """One request and what happened to it, logged before the client can see it.
 
-    `forwarded`: the upstream has answered; `delivered`: its answer came through, whole and true.
+    `forwarded`: the upstream has responded; `delivered`: its response reached the client, complete and unchanged.
     """
 
     request: str
@@ -120,10 +120,10 @@ class Record:
     delivered: bool = False
 
 
-class FaultyProxy(Loopback):
-    """Passes requests on, with the faults of a plan: by rates, or one by one for the first requests.
+class FaultyProxy(LoopbackServer):
+    """Forwards requests with the faults of a plan: by rates, or one by one for the first requests.
 
-    `latency` is in milliseconds, on the way there and again on the way back.
+    `latency` is in milliseconds, in each direction.
     """
 
     def __init__(self, upstream: str, plan: Rates | Sequence[Fault | None] = (), latency: float = 0.0) -> None:
@@ -134,94 +134,96 @@ class FaultyProxy(Loopback):
         self._first = iter(() if isinstance(plan, Rates) else plan)
         self._latency = latency / 1000
         self._lock = threading.Lock()
-        self._seen: Counter[str] = Counter()
-        self._in_a_row: Counter[str] = Counter()
+        self._earlier: Counter[str] = Counter()
+        self._consecutive: Counter[str] = Counter()
 
     def succeeded(self) -> Counter[str]:
-        """How often each request was answered well, whole and in time to be heard."""
+        """Return how often each request got a good response that was delivered."""
         return Counter(record.request for record in self.log if record.delivered and record.status == 200)
 
-    def respond(self, exchange: Exchange, body: bytes) -> None:
-        record = self._record(exchange, body)
-        self.over.wait(self._latency)
-        if record.fault is not None and record.fault.kind in ("refused", "silent", "dropped_before"):
-            self._unheard(exchange, record, record.fault)
+    def respond(self, handler: RequestHandler, body: bytes) -> None:
+        record = self._record(handler, body)
+        self.stopping.wait(self._latency)
+        if record.fault is not None and record.fault.kind in ("rejected", "silent", "dropped_before"):
+            self._fail(handler, record, record.fault)
         else:
-            self._passed_on(exchange, body, record)
+            self._respond_upstream(handler, body, record)
 
-    def _record(self, exchange: Exchange, body: bytes) -> Record:
-        request = request_hash(exchange.command, exchange.path, body)
+    def _record(self, handler: RequestHandler, body: bytes) -> Record:
+        request = request_hash(handler.command, handler.path, body)
         with self._lock:
-            fault = next(self._first, None) if self._rates is None else self._drawn(request, self._rates)
-            record = Record(request, exchange.path, fault)
+            fault = next(self._first, None) if self._rates is None else self._draw_fault(request, self._rates)
+            record = Record(request, handler.path, fault)
             self.log.append(record)
         return record
 
-    def _drawn(self, request: str, rates: Rates) -> Fault | None:
-        fault = rates.fault(request, self._seen[request])
-        self._seen[request] += 1
-        if fault is None or fault.kind == "slow" or self._in_a_row[request] == MOST_IN_A_ROW:
-            self._in_a_row[request] = 0
+    def _draw_fault(self, request: str, rates: Rates) -> Fault | None:
+        fault = rates.fault(request, self._earlier[request])
+        self._earlier[request] += 1
+        if fault is None or fault.kind == "slow" or self._consecutive[request] == MAX_CONSECUTIVE_FAULTS:
+            self._consecutive[request] = 0
             return fault if fault and fault.kind == "slow" else None
-        self._in_a_row[request] += 1
+        self._consecutive[request] += 1
         return fault
 
-    def _unheard(self, exchange: Exchange, record: Record, fault: Fault) -> None:
-        """A fault that comes before the upstream hears of anything."""
+    def _fail(self, handler: RequestHandler, record: Record, fault: Fault) -> None:
+        """Play a fault without forwarding the request."""
         if fault.status is not None:
             record.status = fault.status
-            exchange.reply(fault.status, b'{"error": {"message": "not now"}}', retry_after(fault))
+            handler.reply(fault.status, b'{"error": {"message": "not now"}}', retry_after(fault))
             return
         if fault.kind == "silent":
-            self.over.wait()
+            self.stopping.wait()
         else:
-            reset_on_close(exchange.connection)
-            exchange.connection.close()
-        exchange.close_connection = True
+            reset_on_close(handler.connection)
+            handler.connection.close()
+        handler.close_connection = True
 
-    def _passed_on(self, exchange: Exchange, body: bytes, record: Record) -> None:
+    def _respond_upstream(self, handler: RequestHandler, body: bytes, record: Record) -> None:
         kind = record.fault and record.fault.kind
-        status, headers, answer = self._forward(exchange, body, record)
-        self.over.wait(self._latency + (record.fault.delay if record.fault else 0))
+        status, headers, content = self._forward(handler, body, record)
+        self.stopping.wait(self._latency + (record.fault.delay if record.fault else 0))
         if kind == "dropped_after":
-            exchange.close_connection = True
+            handler.close_connection = True
             return
         record.status = status
         if kind == "dropped_within":
-            exchange.close_connection = True
-            exchange.reply(status, answer, headers, sent=len(answer) // 2)
+            handler.close_connection = True
+            handler.reply(status, content, headers, sent=len(content) // 2)
         elif kind in ("truncated", "flipped"):
-            exchange.reply(status, answer[: len(answer) // 2] if kind == "truncated" else flipped(answer), headers)
+            handler.reply(
+                status, content[: len(content) // 2] if kind == "truncated" else flipped(content), headers
+            )
         else:
-            record.delivered = record.forwarded and listening(exchange.connection)
+            record.delivered = record.forwarded and is_connected(handler.connection)
             try:
-                exchange.reply(status, answer, headers)
+                handler.reply(status, content, headers)
             except ConnectionError:
                 record.delivered = False
                 raise
 
-    def _forward(self, exchange: Exchange, body: bytes, record: Record) -> tuple[int, Headers, bytes]:
-        """The upstream's answer, or 502 where it gives none; each over a connection of its own, so never stale."""
-        upstream = HTTPConnection(self._upstream, timeout=ANSWER_LIMIT)
+    def _forward(self, handler: RequestHandler, body: bytes, record: Record) -> tuple[int, Headers, bytes]:
+        """Return the upstream's response, or 502 if there is none; a new connection each time is never stale."""
+        upstream = HTTPConnection(self._upstream, timeout=UPSTREAM_TIMEOUT)
         try:
-            upstream.request(exchange.command, exchange.path, body, dict(passed_on(exchange.headers.items())))
+            upstream.request(handler.command, handler.path, body, dict(forwarded_headers(handler.headers.items())))
             response = upstream.getresponse()
-            answer = response.read()
+            content = response.read()
         except (OSError, HTTPException) as problem:
-            return 502, [], f"no answer from the upstream: {problem}".encode()
+            return 502, [], f"no response from the upstream: {problem}".encode()
         finally:
             upstream.close()
         record.forwarded = True
-        return response.status, passed_on(response.getheaders()), answer
+        return response.status, forwarded_headers(response.getheaders()), content
 
 
 def request_hash(method: str, path: str, body: bytes) -> str:
-    """Names a request: the same for the same words."""
+    """Return a hash of a request, equal for equal requests."""
     return hashlib.sha256(b"\n".join([method.encode(), path.encode(), body])).hexdigest()
 
 
-def passed_on(headers: Iterable[tuple[str, str]]) -> Headers:
-    return [(name, value) for name, value in headers if name.lower() not in NEVER_PASSED_ON]
+def forwarded_headers(headers: Iterable[tuple[str, str]]) -> Headers:
+    return [(name, value) for name, value in headers if name.lower() not in HOP_HEADERS]
 
 
 def retry_after(fault: Fault) -> Headers:
@@ -231,16 +233,16 @@ def retry_after(fault: Fault) -> Headers:
     return [("Retry-After", when)]
 
 
-def flipped(answer: bytes) -> bytes:
-    """Every sixteenth byte, the first among them, with its highest bit turned: no JSON, and no UTF-8."""
-    return bytes(byte ^ 0x80 if i % 16 == 0 else byte for i, byte in enumerate(answer))
+def flipped(content: bytes) -> bytes:
+    """Flip the highest bit of every sixteenth byte, from the first: neither JSON nor UTF-8."""
+    return bytes(byte ^ 0x80 if i % 16 == 0 else byte for i, byte in enumerate(content))
 
 
 def reset_on_close(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def listening(connection: socket.socket) -> bool:
-    """Whether the client is still there: one that has hung up can be read, and nothing comes."""
+def is_connected(connection: socket.socket) -> bool:
+    """Return whether the client is still connected: a closed connection is readable, without data."""
     readable, _, _ = select.select([connection], [], [], 0)
     return not readable or connection.recv(1, socket.MSG_PEEK) != b""

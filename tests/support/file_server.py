@@ -1,4 +1,4 @@
-"""A real web server on loopback that can misbehave, and files in the form in which Overnight was published."""
+"""A file server on the loopback interface that can misbehave, and Overnight files in their published format."""
 
 import gzip
 import json
@@ -30,12 +30,12 @@ needs_real_data = pytest.mark.skipif(not REAL.is_dir(), reason="the Overnight da
 
 @dataclass(frozen=True)
 class Misbehaviour:
-    """One answer that is not the plain one."""
+    """A deviation from the normal response."""
 
     status: int | None = None
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
-    announced: bool = True
+    has_length: bool = True
     drop_after: int | None = None
     stall_after: int | None = None
     ignore_range: bool = False
@@ -43,47 +43,49 @@ class Misbehaviour:
 
 
 @dataclass
-class Server:
-    """What is served, what goes wrong with the next requests, and what was asked for."""
+class FileServer:
+    """The served files, the misbehaviour of the next requests, and the received requests with their Range."""
 
     address: str
     files: dict[str, bytes] = field(default_factory=dict)
     next: list[Misbehaviour] = field(default_factory=list)
     always: Misbehaviour = Misbehaviour()
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
+    stopping: threading.Event = field(default_factory=threading.Event)
 
     @property
     def ranges(self) -> list[str | None]:
-        return [header for _, header in self.asked]
+        return [header for _, header in self.requests]
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def serving() -> Iterator[FileServer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked = self.headers["Range"]
-            served.asked.append((self.path, asked))
+            range_header = self.headers["Range"]
+            served.requests.append((self.path, range_header))
             fault = served.next.pop(0) if served.next else served.always
-            answer(self, served, fault, None if fault.ignore_range else asked)
+            respond(self, served, fault, None if fault.ignore_range else range_header)
 
         def log_message(self, *_arguments: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served = Server(f"http://127.0.0.1:{server.server_port}")
+    served = FileServer(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield served
     finally:
-        served.over.set()
+        served.stopping.set()
         server.shutdown()
         server.server_close()
         thread.join()
 
 
-def answer(handler: BaseHTTPRequestHandler, served: Server, fault: Misbehaviour, asked: str | None) -> None:
+def respond(
+    handler: BaseHTTPRequestHandler, served: FileServer, fault: Misbehaviour, range_header: str | None
+) -> None:
     content = served.files.get(handler.path)
     if fault.status or content is None:
         handler.send_response(fault.status or 404)
@@ -92,22 +94,22 @@ def answer(handler: BaseHTTPRequestHandler, served: Server, fault: Misbehaviour,
         handler.end_headers()
         return
     body = content if fault.body is None else fault.body
-    begin = int(asked.removeprefix("bytes=").removesuffix("-")) - fault.shift if asked else 0
+    begin = int(range_header.removeprefix("bytes=").removesuffix("-")) - fault.shift if range_header else 0
     if begin >= len(body):
         handler.send_response(416)
         handler.end_headers()
         return
-    handler.send_response(206 if asked else 200)
-    if asked:
+    handler.send_response(206 if range_header else 200)
+    if range_header:
         handler.send_header("Content-Range", f"bytes {begin}-{len(body) - 1}/{len(body)}")
     body = body[begin:]
-    if fault.announced:
+    if fault.has_length:
         handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
-    with suppress(ConnectionError):  # the client may have heard enough
+    with suppress(ConnectionError):  # the client may have disconnected
         handler.wfile.write(body[: fault.drop_after if fault.stall_after is None else fault.stall_after])
     if fault.stall_after is not None:
-        served.over.wait(60)
+        served.stopping.wait(60)
 
 
 def quoted(text: str) -> str:
@@ -116,7 +118,7 @@ def quoted(text: str) -> str:
 
 
 def original_form(examples: Sequence[Example]) -> str:
-    """Examples as they were published."""
+    """Return examples in their published format."""
     return "".join(
         f"(example\n  (utterance {quoted(e.utterance)})\n  (original {quoted(e.canonical or '')})\n"
         f"  (targetFormula \n    {with_prefix(e.program)}\n\n  )\n)\n"

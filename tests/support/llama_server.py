@@ -1,4 +1,4 @@
-"""llama.cpp's own server, in a process of its own that ends with its context, or with ours."""
+"""llama.cpp's server in a subprocess, which ends with its context or with the parent process."""
 
 import subprocess
 import sys
@@ -12,12 +12,12 @@ from socket import socket
 SLOTS = 4
 CONTEXT = 8192
 THREADS = 2
-SECONDS_TO_START = 120.0
+START_TIMEOUT = 120.0
 
 
 @contextmanager
 def llama_cpp_server(weights: Path, slots: int = SLOTS) -> Iterator[str]:
-    """The address of a server with these weights, once it answers."""
+    """Yield the URL of a server with these weights, once it is ready."""
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -25,15 +25,15 @@ def llama_cpp_server(weights: Path, slots: int = SLOTS) -> Iterator[str]:
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet) as process:
         try:
-            wait_until_it_answers(process, port)
+            wait_until_ready(process, port)
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             process.terminate()
 
 
-def wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> None:
-    began = time.monotonic()
-    while process.poll() is None and time.monotonic() - began < SECONDS_TO_START:
+def wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
+    start = time.monotonic()
+    while process.poll() is None and time.monotonic() - start < START_TIMEOUT:
         connection = HTTPConnection("127.0.0.1", port, timeout=10)
         try:
             connection.request("GET", "/v1/models")
@@ -44,23 +44,23 @@ def wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> None:
         finally:
             connection.close()
         time.sleep(0.1)
-    raise AssertionError("llama.cpp's server does not answer")
+    raise AssertionError("llama.cpp's server does not respond")
 
 
 def serve(weights: str, port: int, slots: int) -> None:
-    """Serve until the other end of our standard input is gone."""
+    """Serve until standard input is closed."""
     import xllamacpp  # type: ignore[import-untyped]
 
-    chosen = xllamacpp.CommonParams()
-    chosen.model.path = weights
-    chosen.hostnames = ["127.0.0.1"]
-    chosen.port = port
-    chosen.n_parallel = slots
-    chosen.n_ctx = CONTEXT
-    chosen.kv_unified = True
-    chosen.warmup = False
-    chosen.cpuparams.n_threads = chosen.cpuparams_batch.n_threads = THREADS
-    serving = xllamacpp.Server(chosen)
+    params = xllamacpp.CommonParams()
+    params.model.path = weights
+    params.hostnames = ["127.0.0.1"]
+    params.port = port
+    params.n_parallel = slots
+    params.n_ctx = CONTEXT
+    params.kv_unified = True
+    params.warmup = False
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = THREADS
+    serving = xllamacpp.Server(params)
     sys.stdin.read()
     del serving
 

@@ -1,4 +1,4 @@
-"""A web server on loopback that ends with its context: the ground on which the toy server and the proxy stand."""
+"""An HTTP server on the loopback interface, running within a context: base of the toy server and the proxy."""
 
 import sys
 import threading
@@ -13,13 +13,13 @@ from typing import Any, Self
 Headers = Sequence[tuple[str, str]]
 
 
-class Exchange(BaseHTTPRequestHandler):
-    """One connection; what to say to each request is somebody else's matter."""
+class RequestHandler(BaseHTTPRequestHandler):
+    """One connection; `respond` responds to each of its requests."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def __init__(self, respond: "Callable[[Exchange, bytes], None]", *connection: Any) -> None:
+    def __init__(self, respond: "Callable[[RequestHandler, bytes], None]", *connection: Any) -> None:
         self._respond = respond
         super().__init__(*connection)
 
@@ -29,7 +29,7 @@ class Exchange(BaseHTTPRequestHandler):
     do_POST = do_GET  # noqa: N815
 
     def reply(self, status: int, body: bytes, headers: Headers = (), sent: int | None = None) -> None:
-        """Answer, or begin to: of the body only `sent` bytes follow an honest announcement of its length."""
+        """Send a response, with the right Content-Length but only the first `sent` bytes of the body."""
         self.send_response(status)
         for header in headers:
             self.send_header(*header)
@@ -42,35 +42,35 @@ class Exchange(BaseHTTPRequestHandler):
 
 
 class Listener(ThreadingHTTPServer):
-    """Knows its connections and their threads, so that both can be ended."""
+    """Records its connections and their threads, so that both can be ended."""
 
     request_queue_size = 128
 
-    def __init__(self, respond: Callable[[Exchange, bytes], None]) -> None:
-        super().__init__(("127.0.0.1", 0), partial(Exchange, respond))
-        self.conversations: list[tuple[threading.Thread, socket]] = []
+    def __init__(self, respond: Callable[[RequestHandler, bytes], None]) -> None:
+        super().__init__(("127.0.0.1", 0), partial(RequestHandler, respond))
+        self.connections: list[tuple[threading.Thread, socket]] = []
 
     def process_request(self, request: Any, client_address: Any) -> None:
         arguments = (request, client_address)
         thread = threading.Thread(target=self.process_request_thread, args=arguments, daemon=True)
-        self.conversations.append((thread, request))
+        self.connections.append((thread, request))
         thread.start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client may hang up; anything else is a defect and shows its traceback."""
+        """Ignore clients that disconnect; print the traceback of any other error."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
-class Loopback(ABC):
-    """Listens on a free port as long as its context lasts; no thread or connection outlives it."""
+class LoopbackServer(ABC):
+    """Listens on a free port within its context; no thread or connection outlives it."""
 
     def __init__(self) -> None:
-        self.over = threading.Event()
+        self.stopping = threading.Event()
 
     @abstractmethod
-    def respond(self, exchange: Exchange, body: bytes) -> None:
-        """Answer a request, in the thread of its connection."""
+    def respond(self, handler: RequestHandler, body: bytes) -> None:
+        """Respond to a request, in the thread of its connection."""
 
     @property
     def url(self) -> str:
@@ -78,8 +78,8 @@ class Loopback(ABC):
 
     @property
     def connections(self) -> int:
-        """How many connections were accepted so far."""
-        return len(self._listener.conversations)
+        """The number of connections accepted so far."""
+        return len(self._listener.connections)
 
     def __enter__(self) -> Self:
         self._listener = Listener(self.respond)
@@ -88,11 +88,11 @@ class Loopback(ABC):
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.over.set()
+        self.stopping.set()
         self._listener.shutdown()
         self._listener.server_close()
-        for thread, connection in self._listener.conversations:
-            with suppress(OSError):  # most have ended by themselves
+        for thread, connection in self._listener.connections:
+            with suppress(OSError):  # most have ended already
                 connection.shutdown(SHUT_RDWR)
             thread.join()
         self._thread.join()

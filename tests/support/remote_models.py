@@ -1,30 +1,35 @@
-"""What tests of the HTTP client share: a server that says what it is told to, and models that speak to toys."""
+"""Shared by tests of the HTTP client: a server with scripted responses, and remote models of toy servers."""
 
 import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fewparse.lm.http.budget import Budget, BudgetLimits
 from fewparse.lm.http.capabilities import Capabilities
 from fewparse.lm.http.chat import ChatModel
-from fewparse.lm.http.client import RetryPolicy, Server
+from fewparse.lm.http.client import HttpClient
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.probe import probe
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.response_cache import ResponseCache
-from support.loopback import Exchange, Headers, Loopback
-from support.server_behaviours import HONEST, Manners
+from fewparse.retry import RetryPolicy
+from support.loopback import Headers, LoopbackServer, RequestHandler
+from support.server_behaviours import COMPLIANT, Behaviour
+from support.toy_model import ToyModel
 from support.toy_server import ToyServer
 
-PATIENCE = RetryPolicy(timeout=10, deadline=20)
+RETRY = RetryPolicy(timeout=10, deadline=20)
 GOOD = {"fine": True}
+ALL_TOKENS = 300
+"""More than the toy model's vocabulary."""
+M = TypeVar("M", bound=RemoteModel)
 
 
-class Says(NamedTuple):
-    """One answer: JSON, or bytes as they are; of an announced body only `sent` bytes may follow."""
+class CannedResponse(NamedTuple):
+    """One response: JSON, or raw bytes, of which only the first `sent` may be sent."""
 
     status: int = 200
     body: Any = GOOD
@@ -32,45 +37,47 @@ class Says(NamedTuple):
     sent: int | None = None
 
 
-class Scripted(Loopback):
-    """Gives these answers in their order, and the last of them for ever."""
+class ScriptedServer(LoopbackServer):
+    """Sends these responses in order, then repeats the last one."""
 
-    def __init__(self, *answers: Says) -> None:
+    def __init__(self, *responses: CannedResponse) -> None:
         super().__init__()
-        self.answers = list(answers) or [Says()]
-        self.heard: list[tuple[str, dict[str, str], bytes]] = []
-        self.most_at_once = self._now = 0
+        self.responses = list(responses) or [CannedResponse()]
+        self.requests: list[tuple[str, dict[str, str], bytes]] = []
+        self.max_in_progress = self._in_progress = 0
         self._lock = threading.Lock()
 
-    def respond(self, exchange: Exchange, body: bytes) -> None:
+    def respond(self, handler: RequestHandler, body: bytes) -> None:
         with self._lock:
-            self.heard.append((exchange.path, dict(exchange.headers), body))
-            said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-            self._now += 1
-            self.most_at_once = max(self.most_at_once, self._now)
-        self.over.wait(0.01)
-        written = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
-        exchange.close_connection = said.sent is not None
+            self.requests.append((handler.path, dict(handler.headers), body))
+            response = self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
+            self._in_progress += 1
+            self.max_in_progress = max(self.max_in_progress, self._in_progress)
+        self.stopping.wait(0.01)
+        written = response.body if isinstance(response.body, bytes) else json.dumps(response.body).encode()
+        handler.close_connection = response.sent is not None
         with self._lock:
-            self._now -= 1
-        exchange.reply(said.status, written, said.headers, said.sent)
+            self._in_progress -= 1
+        handler.reply(response.status, written, response.headers, response.sent)
 
 
 @contextmanager
-def speaking(url: str, key: str | None = None, patience: RetryPolicy = PATIENCE, **more: Any) -> Iterator[Server]:
-    """A server of ours, closed in the end."""
-    server = Server(url, key, patience, **more)
+def http_client(
+    url: str, key: str | None = None, retry: RetryPolicy = RETRY, **options: Any
+) -> Iterator[HttpClient]:
+    """An HTTP client, closed at the end."""
+    client = HttpClient(url, key, retry, **options)
     try:
-        yield server
+        yield client
     finally:
-        server.close()
+        client.close()
 
 
 @cache
-def abilities_of(manners: Manners, chat: bool = False) -> Capabilities:
-    """What a probe finds out about such a server."""
-    with ToyServer(manners) as toy, speaking(toy.url) as server:
-        return probe(server, manners.model, chat)
+def capabilities_of(behaviour: Behaviour, chat: bool = False) -> Capabilities:
+    """The capabilities that a probe finds for a behaviour."""
+    with ToyServer(behaviour) as toy, http_client(toy.url) as client:
+        return probe(client, behaviour.model, chat)
 
 
 @contextmanager
@@ -80,12 +87,12 @@ def model_at(
     budget: Budget | None = None,
     cache: ResponseCache | None = None,
     max_concurrency: int = 8,
-    patience: RetryPolicy = PATIENCE,
+    retry: RetryPolicy = RETRY,
 ) -> Iterator[RemoteModel]:
-    """A real model that speaks to this address, closed in the end."""
+    """A remote model at this URL, closed at the end."""
     kind: type[RemoteModel] = ChatModel if capabilities.chat else CompletionsModel
-    server = Server(url, None, patience, cache, in_flight=max_concurrency)
-    model = kind(server, "toy", capabilities, budget or Budget(BudgetLimits(), None), max_concurrency)
+    client = HttpClient(url, None, retry, cache, max_concurrency=max_concurrency)
+    model = kind(client, "toy", capabilities, budget or Budget(BudgetLimits(), None), max_concurrency)
     try:
         yield model
     finally:
@@ -94,14 +101,37 @@ def model_at(
 
 @contextmanager
 def toy_model(
-    manners: Manners = HONEST, chat: bool = False, **more: Any
+    behaviour: Behaviour = COMPLIANT, chat: bool = False, **options: Any
 ) -> Iterator[tuple[RemoteModel, ToyServer]]:
-    """A model behind a toy server with such manners, found out by a probe."""
-    capabilities = abilities_of(manners, chat)
-    with ToyServer(manners) as toy, model_at(toy.url, capabilities, **more) as model:
+    """A remote model of a toy server with this behaviour, probed at most once for all tests."""
+    capabilities = capabilities_of(behaviour, chat)
+    with ToyServer(behaviour) as toy, model_at(toy.url, capabilities, **options) as model:
         yield model, toy
 
 
-def bodies(toy: ToyServer) -> Sequence[Any]:
-    """What a toy server was asked."""
+@contextmanager
+def toy_remote(
+    kind: type[M], behaviour: Behaviour, model: ToyModel | None = None, top_logprobs: int = ALL_TOKENS
+) -> Iterator[tuple[M, ToyServer]]:
+    """A remote model of this kind, just probed, and its server, without the recorded requests of the probe."""
+    with ToyServer(behaviour, model) as server:
+        client = HttpClient(server.url)
+        capabilities = probe(client, "toy", kind is ChatModel)
+        opened = kind(client, "toy", capabilities, Budget(BudgetLimits(), None), top_logprobs=top_logprobs)
+        server.requests.clear()
+        try:
+            yield opened, server
+        finally:
+            opened.close()
+
+
+@contextmanager
+def toy_completions(behaviour: Behaviour, model: ToyModel | None = None) -> Iterator[CompletionsModel]:
+    """A remote completions model of a toy server."""
+    with toy_remote(CompletionsModel, behaviour, model) as (opened, _):
+        yield opened
+
+
+def request_bodies(toy: ToyServer) -> Sequence[Any]:
+    """The bodies of the requests that a toy server received."""
     return [request.body for request in toy.requests if request.body is not None]

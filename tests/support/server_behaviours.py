@@ -1,94 +1,95 @@
-"""How a server behaves that calls itself OpenAI-compatible: what it can, what it refuses, how it lies."""
+"""Behaviours of servers that are called OpenAI-compatible: what they support, reject, ignore or get wrong."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 
 @dataclass(frozen=True)
-class Manners:
-    """Each one a behaviour met in the wild; the defaults are those of a server that does as it is asked."""
+class Behaviour:
+    """How a server behaves, each field seen in a real server; the defaults are those of a compliant one."""
 
-    # who may ask, and for what
+    # endpoints and access
     model: str = "toy"
     any_model: bool = False
-    """Whatever model is asked for, this one answers."""
+    """Accepts any model name."""
     key: str | None = None
     completions: bool = True
     tokenize: Literal["llama.cpp", "vllm"] | None = None
-    """Whose dialect `/tokenize` speaks."""
+    """The API of `/tokenize`."""
     props: bool = False
-    models_tell: Literal["nothing", "meta", "max_model_len"] = "nothing"
-    """What the list of models says beyond names: llama.cpp's sizes of vocabulary and context, or vLLM's limit."""
+    models_report: Literal["nothing", "meta", "max_model_len"] = "nothing"
+    """Details in the list of models: llama.cpp's sizes of vocabulary and context, or vLLM's context length."""
     html: bool = False
-    """Not a model's server at all: a web page, whatever is asked."""
-    refused_fields: frozenset[str] = frozenset()
+    """Not a model server: returns a web page to every request."""
+    rejected_fields: frozenset[str] = frozenset()
     context_length: int = 4096
-    context_words: Literal["openai", "llama.cpp"] = "openai"
-    """OpenAI refuses a completion that might not fit, llama.cpp only a prompt that does not."""
+    context_error: Literal["openai", "llama.cpp"] = "openai"
+    """OpenAI rejects a completion that might not fit, llama.cpp only a prompt that does not."""
 
-    # the prompt
-    takes_ids: bool = True
-    takes_lists: bool = True
-    lists_answered_once: bool = False
-    """Of a list of prompts only the first is answered: a lie."""
+    # prompts
+    accepts_token_ids: bool = True
+    accepts_prompt_lists: bool = True
+    first_prompt_only: bool = False
+    """Completes only the first of a list of prompts."""
     supports_prefix: Literal["never", "always", "continue_final_message", "prefix"] = "never"
-    """When a last message of the assistant is carried on: where the request or that message has this flag."""
-    begun_repeated: bool = False
-    """The text, though not the tokens, of a message that is carried on begins with what it began with."""
+    """When a final assistant message is continued: if the request or that message has this flag."""
+    repeats_prefix: bool = False
+    """The text, though not the tokens, begins with the message that is continued."""
     echo: Literal["honoured", "ignored", "off_by_one"] = "honoured"
-    """Off by one: every token is scored by what the model thought after it."""
+    """Off by one: each token is scored by the distribution after it."""
 
-    # how many, how long
-    n: Literal["honoured", "ignored", "refused"] = "honoured"
-    most_n: int | None = None
-    wrong_choices: int = 0
-    """So many choices more (or fewer, where negative) than asked for."""
-    reordered: bool = False
-    """The choices do not come in the order of their indices."""
-    max_tokens_zero: Literal["honoured", "one_token", "refused"] = "honoured"
+    # number and length of completions
+    n: Literal["honoured", "ignored", "rejected"] = "honoured"
+    max_n: int | None = None
+    extra_choices: int = 0
+    """Returns this many choices more (or fewer, if negative) than requested."""
+    reorders_choices: bool = False
+    """Returns choices in another order than that of their indices."""
+    max_tokens_zero: Literal["honoured", "one_token", "rejected"] = "honoured"
     stop: Literal["shown", "hidden", "ignored"] = "shown"
-    """Whether the stop keeps its entry among the log-probabilities; it never is in the text, unless ignored."""
+    """Whether the log-probabilities include the stop; the text never does, unless it is ignored."""
 
     # sampling
     seed: Literal["honoured", "ignored"] = "honoured"
     same_samples: bool = False
     grammar: Literal["gbnf", "structured_outputs", "guided_grammar"] | None = None
-    """The only way in which a grammar is taken; refused in any other."""
+    """The only field for grammars that is accepted."""
     grammar_ignored: bool = False
-    """Taken in any way, and not minded: a lie."""
+    """Accepts all fields for grammars, and ignores them."""
 
     # log-probabilities
     logprob_format: Literal["legacy", "content", "none"] = "legacy"
-    """None: left out without a word. The chat always answers in the form of `content`, if at all."""
-    ids_told: bool = True
-    most_logprobs: int | None = None
-    silently_capped_logprobs: int | None = None
+    """None: left out without an error. Chat responses have the `content` format, if any."""
+    reports_token_ids: bool = True
+    max_logprobs: int | None = None
+    capped_logprobs: int | None = None
+    """Returns at most this many alternatives, without an error."""
     tempered_logprobs: bool = False
     merged_tokens: Literal["never", "split_characters", "often"] = "never"
-    """Two neighbours in one entry, with the id and the log-probability of the second: where both are bytes of a
-    split character, as llama.cpp does, or wherever there are two."""
+    """Two neighbours in one entry, with the id and the log-probability of the second: if both are bytes of a
+    split character, as in llama.cpp, or for any two tokens."""
     end_text: str = "<|end|>"
     end_shown: bool = True
     end_shown_in_chat: bool = False
 
-    # what it cost
-    usage_told: bool = True
-    usage_of_first: bool = False
-    """Of several choices only the first is counted."""
+    # usage
+    reports_usage: bool = True
+    usage_of_first_choice: bool = False
+    """Counts only the first of several choices."""
 
 
-HONEST = Manners()
+COMPLIANT = Behaviour()
 
-LLAMA_CPP = Manners(
+LLAMA_CPP = Behaviour(
     any_model=True,
     tokenize="llama.cpp",
     props=True,
-    models_tell="meta",
-    context_words="llama.cpp",
+    models_report="meta",
+    context_error="llama.cpp",
     supports_prefix="always",
-    begun_repeated=True,
+    repeats_prefix=True,
     echo="ignored",
-    most_n=4,
+    max_n=4,
     max_tokens_zero="one_token",
     stop="hidden",
     grammar="gbnf",
@@ -96,9 +97,9 @@ LLAMA_CPP = Manners(
     merged_tokens="split_characters",
     end_text="",
     end_shown_in_chat=True,
-    usage_of_first=True,
+    usage_of_first_choice=True,
 )
-"""llama.cpp's own server with four slots."""
+"""llama.cpp's server with four slots."""
 
-LLAMA_CPP_PYTHON = Manners(takes_ids=False, takes_lists=False, echo="off_by_one", n="ignored")
-"""The server of the Python bindings."""
+LLAMA_CPP_PYTHON = Behaviour(accepts_token_ids=False, accepts_prompt_lists=False, echo="off_by_one", n="ignored")
+"""The server of llama-cpp-python."""

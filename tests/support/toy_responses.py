@@ -1,4 +1,4 @@
-"""What the toy server answers: samples of the toy model, in the two forms that log-probabilities come in."""
+"""Responses of the toy server: samples of the toy model, with log-probabilities in both formats."""
 
 import json
 import re
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from support.server_behaviours import Manners
+from support.server_behaviours import Behaviour
 from support.toy_model import END, TOKENS, ToyModel
 
 Row = Sequence[float]
 LITERAL = re.compile(r'\s*root\s*::=\s*("(?:[^"\\]|\\["\\nrt])*")\s*')
 
 
-class Refusal(Exception):
-    """A request that gets an error for an answer."""
+class RequestError(Exception):
+    """A request that gets an error response."""
 
     def __init__(self, status: int, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -25,8 +25,8 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request for completions, understood. `spelt`: the tokens that a grammar leaves no choice but to say."""
+class CompletionRequest:
+    """A parsed completion request. `forced_ids`: the only tokens that the grammar allows."""
 
     prompts: Sequence[Sequence[int]]
     max_tokens: int
@@ -36,11 +36,11 @@ class Asked:
     stops: Sequence[bytes]
     logprobs: int | None
     echo: bool = False
-    spelt: Sequence[int] | None = None
+    forced_ids: Sequence[int] | None = None
 
 
 class Sample(NamedTuple):
-    """What the model said, and how much of it comes before the stop."""
+    """The sampled tokens, and their text before the stop."""
 
     ids: list[int]
     text: bytes
@@ -48,7 +48,7 @@ class Sample(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A position as the log-probabilities show it; the very first of an echoed prompt has no row."""
+    """A position of the log-probabilities; the first of an echoed prompt has no row."""
 
     piece: bytes
     id: int
@@ -56,37 +56,37 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Voice:
-    """The toy model, speaking with the manners of a server."""
+class ResponseBuilder:
+    """Builds responses of the toy model with the behaviour of a server."""
 
     model: ToyModel
-    manners: Manners
+    behaviour: Behaviour
 
-    def choices(self, asked: Asked, chat: bool) -> tuple[list[dict[str, Any]], list[int]]:
-        """All choices in the order of their indices, and how many tokens each took."""
-        made: list[dict[str, Any]] = []
+    def choices(self, request: CompletionRequest, chat: bool) -> tuple[list[dict[str, Any]], list[int]]:
+        """Return all choices in the order of their indices, and the number of tokens of each."""
+        choices: list[dict[str, Any]] = []
         lengths: list[int] = []
-        for which, prompt in enumerate(asked.prompts):
-            for copy in range(asked.n):
-                random = [asked.seed, which, 0 if self.manners.same_samples else copy]
-                sample = self._sample(prompt, asked, random)
-                made.append({"index": len(made), **self._choice(prompt, sample, asked, chat)})
+        for index, prompt in enumerate(request.prompts):
+            for copy in range(request.n):
+                random = [request.seed, index, 0 if self.behaviour.same_samples else copy]
+                sample = self._sample(prompt, request, random)
+                choices.append({"index": len(choices), **self._choice(prompt, sample, request, chat)})
                 lengths.append(len(sample.ids))
-        return made, lengths
+        return choices, lengths
 
-    def _sample(self, prompt: Sequence[int], asked: Asked, seed: list[int]) -> Sample:
-        """One sample with a generator of its own; the same as the toy model's own for the same seed."""
+    def _sample(self, prompt: Sequence[int], request: CompletionRequest, seed: list[int]) -> Sample:
+        """Return one sample with its own random generator; equal to the toy model's for the same seed."""
         random = np.random.default_rng(seed)
         context = list(prompt)
-        stops = [] if self.manners.stop == "ignored" else asked.stops
+        stops = [] if self.behaviour.stop == "ignored" else request.stops
         ids: list[int] = []
         text = b""
-        while len(ids) < asked.max_tokens:
+        while len(ids) < request.max_tokens:
             row = self.model.logprobs(context)
-            if asked.spelt is not None:
-                drawn = asked.spelt[len(ids)]
-            elif asked.temperature > 0:
-                weights = np.exp(np.array(row) / asked.temperature)
+            if request.forced_ids is not None:
+                drawn = request.forced_ids[len(ids)]
+            elif request.temperature > 0:
+                weights = np.exp(np.array(row) / request.temperature)
                 drawn = int(random.choice(len(row), p=weights / weights.sum()))
             else:
                 drawn = row.index(max(row))
@@ -100,68 +100,72 @@ class Voice:
                 return Sample(ids, text[: min(found)], "stop")
         return Sample(ids, text, "length")
 
-    def _choice(self, prompt: Sequence[int], sample: Sample, asked: Asked, chat: bool) -> dict[str, Any]:
-        spoken = sample.text.decode(errors="replace")
-        echoed = spelling(prompt).decode(errors="replace") if asked.echo else ""
-        told: dict[str, Any] | None = None
-        if asked.logprobs is not None and self.manners.logprob_format != "none":
-            entries = self._entries(prompt, sample, asked, chat)
-            if chat or self.manners.logprob_format == "content":
-                told = {"content": [self._content(entry, asked.logprobs) for entry in entries]}
+    def _choice(
+        self, prompt: Sequence[int], sample: Sample, request: CompletionRequest, chat: bool
+    ) -> dict[str, Any]:
+        text = sample.text.decode(errors="replace")
+        echoed = spelling(prompt).decode(errors="replace") if request.echo else ""
+        logprobs: dict[str, Any] | None = None
+        if request.logprobs is not None and self.behaviour.logprob_format != "none":
+            entries = self._entries(prompt, sample, request, chat)
+            if chat or self.behaviour.logprob_format == "content":
+                logprobs = {"content": [self._content(entry, request.logprobs) for entry in entries]}
             else:
-                told = self._legacy(entries, asked.logprobs, b"" if asked.echo else spelling(prompt))
-        said = {"message": {"role": "assistant", "content": spoken}} if chat else {"text": echoed + spoken}
-        return {**said, "logprobs": told, "finish_reason": sample.finish_reason}
+                logprobs = self._legacy(entries, request.logprobs, b"" if request.echo else spelling(prompt))
+        message = {"message": {"role": "assistant", "content": text}} if chat else {"text": echoed + text}
+        return {**message, "logprobs": logprobs, "finish_reason": sample.finish_reason}
 
-    def _entries(self, prompt: Sequence[int], sample: Sample, asked: Asked, chat: bool) -> list[Entry]:
-        begin = 0 if asked.echo else len(prompt)
-        whole = [*prompt, *sample.ids]
-        late = asked.echo and self.manners.echo == "off_by_one"
-        rows: list[Row | None] = [self.model.logprobs(whole[: i + late]) for i in range(begin, len(whole))]
-        if asked.echo:
+    def _entries(
+        self, prompt: Sequence[int], sample: Sample, request: CompletionRequest, chat: bool
+    ) -> list[Entry]:
+        begin = 0 if request.echo else len(prompt)
+        ids = [*prompt, *sample.ids]
+        shift = request.echo and self.behaviour.echo == "off_by_one"
+        rows: list[Row | None] = [self.model.logprobs(ids[: i + shift]) for i in range(begin, len(ids))]
+        if request.echo:
             rows[:1] = [None]
-        entries = [Entry(self._piece(i), i, row) for i, row in zip(whole[begin:], rows, strict=True)]
-        echoed, said = entries[: len(prompt) - begin], entries[len(prompt) - begin :]
-        if self.manners.tempered_logprobs and asked.temperature > 0:
-            said = [entry._replace(row=entry.row and tempered(entry.row, asked.temperature)) for entry in said]
-        return [*echoed, *self._merged(self._shown(said, sample, chat))]
+        entries = [Entry(self._piece(i), i, row) for i, row in zip(ids[begin:], rows, strict=True)]
+        echoed, generated = entries[: len(prompt) - begin], entries[len(prompt) - begin :]
+        if self.behaviour.tempered_logprobs and request.temperature > 0:
+            generated = [
+                entry._replace(row=entry.row and tempered(entry.row, request.temperature)) for entry in generated
+            ]
+        return [*echoed, *self._merged(self._shown(generated, sample, chat))]
 
     def _shown(self, entries: list[Entry], sample: Sample, chat: bool) -> list[Entry]:
-        """Without the end and the stop, where the server does not show them."""
-        end_shown = self.manners.end_shown_in_chat if chat else self.manners.end_shown
+        """Leave out the end and the stop if the server hides them."""
+        end_shown = self.behaviour.end_shown_in_chat if chat else self.behaviour.end_shown
         if entries and entries[-1].id == END:
             return entries if end_shown else entries[:-1]
-        if sample.finish_reason == "stop" and self.manners.stop == "hidden":
+        if sample.finish_reason == "stop" and self.behaviour.stop == "hidden":
             ends = np.cumsum([len(entry.piece) for entry in entries])
             return [entry for entry, end in zip(entries, ends, strict=True) if end <= len(sample.text)]
         return entries
 
     def _merged(self, entries: list[Entry]) -> list[Entry]:
         merged: list[Entry] = []
-        for was in entries:
-            entry = was
-            if merged and self._merges(merged[-1], was):
-                entry = was._replace(piece=merged.pop().piece + was.piece)
-            merged.append(entry)
+        for entry in entries:
+            joins = bool(merged) and self._merges(merged[-1], entry)
+            merged.append(entry._replace(piece=merged.pop().piece + entry.piece) if joins else entry)
         return merged
 
     def _merges(self, first: Entry, second: Entry) -> bool:
-        if self.manners.merged_tokens == "never" or second.id == END or first.piece != TOKENS[first.id]:
+        if self.behaviour.merged_tokens == "never" or second.id == END or first.piece != TOKENS[first.id]:
             return False
         split = all(len(piece) == 1 and piece >= b"\x80" for piece in (first.piece, second.piece))
-        return split or self.manners.merged_tokens == "often"
+        return split or self.behaviour.merged_tokens == "often"
 
     def _content(self, entry: Entry, k: int) -> dict[str, Any]:
         best = [Entry(self._piece(i), i, entry.row) for i in self._best(entry.row, k)]
         return {**self._scored(entry), "top_logprobs": [self._scored(other) for other in best]}
 
     def _scored(self, entry: Entry) -> dict[str, Any]:
-        identity = {"id": entry.id} if self.manners.ids_told else {}
+        identity = {"id": entry.id} if self.behaviour.reports_token_ids else {}
         token, logprob = entry.piece.decode(errors="replace"), entry.row and entry.row[entry.id]
         return {**identity, "token": token, "bytes": list(entry.piece), "logprob": logprob}
 
     def _legacy(self, entries: list[Entry], k: int, before: bytes) -> dict[str, Any]:
-        """Offsets count characters from the beginning of the prompt; the sampled token is always in the top."""
+        """Return the legacy format; offsets count from the beginning of the prompt, in characters."""
         offsets = []
         for entry in entries:
             offsets.append(len(before.decode(errors="ignore")))
@@ -181,12 +185,12 @@ class Voice:
         }
 
     def _best(self, row: Row | None, k: int) -> list[int]:
-        capped = self.manners.silently_capped_logprobs
+        capped = self.behaviour.capped_logprobs
         k = k if capped is None else min(k, capped)
         return sorted(range(len(row)), key=lambda i: -row[i])[:k] if row else []
 
     def _piece(self, token: int) -> bytes:
-        return self.manners.end_text.encode() if token == END else TOKENS[token]
+        return self.behaviour.end_text.encode() if token == END else TOKENS[token]
 
 
 def spelling(ids: Iterable[int]) -> bytes:
@@ -194,7 +198,7 @@ def spelling(ids: Iterable[int]) -> bytes:
 
 
 def shown(piece: bytes) -> str:
-    """A token as the legacy format writes it: what is no text of its own is spelt byte by byte."""
+    """Return a token as the legacy format writes it: escaped bytes if it is not valid UTF-8."""
     try:
         return piece.decode()
     except UnicodeDecodeError:
@@ -206,9 +210,9 @@ def tempered(row: Row, temperature: float) -> list[float]:
     return [float(x) for x in scaled - np.logaddexp.reduce(scaled)]
 
 
-def only_sentence(grammar: str) -> list[int]:
-    """The tokens of the one literal that the grammar is, and the end."""
+def only_literal(grammar: str) -> list[int]:
+    """Return the tokens of the grammar's only literal, and the end token."""
     found = LITERAL.fullmatch(grammar)
     if not found:
-        raise Refusal(400, "Failed to initialize samplers: failed to parse grammar")
+        raise RequestError(400, "Failed to initialize samplers: failed to parse grammar")
     return [*str(json.loads(found[1], strict=False)).encode(), END]

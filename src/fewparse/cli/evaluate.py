@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fewparse.cli import options
 from fewparse.cli.console import err, opened_model
 from fewparse.cli.explain import usage_summary
-from fewparse.cli.remote import speaking
+from fewparse.cli.remote import remote_settings
 from fewparse.cli.warnings import warn_of_gaps
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.gold_coverage import gold_coverage
@@ -120,7 +120,7 @@ def evaluation(
     coverage = gold_coverage(loaded, resolved, items)
     criterion = Judge(loaded).criterion
     records = Records(out / "records.jsonl" if out else None)
-    remote = speaking(
+    remote = remote_settings(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with opened_model(model, remote) as opened:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from fewparse.cli import options
 from fewparse.cli.console import download_progress, out
-from fewparse.cli.remote import speaking
+from fewparse.cli.remote import remote_settings
 from fewparse.errors import UsageError
 from fewparse.lm import weights
 
@@ -43,21 +43,20 @@ def probe(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Find out by a few small requests what a server supports, and store the result."""
-    from fewparse.lm.http.load import KINDS, examined
+    from fewparse.lm.http.load import KINDS, probe_model
 
     kind, _, name = model.partition(":")
-    remote = speaking(model, base_url, timeout=timeout, deadline=deadline)
+    remote = remote_settings(model, base_url, timeout=timeout, deadline=deadline)
     if remote is None or kind not in KINDS:
         names = " or ".join(f"{known}:NAME" for known in KINDS)
         raise UsageError(f"{model!r} is not a model behind a server", f"Use {names}.")
-    server, name, found = examined(kind, name, remote, anew=True)
-    server.close()
+    client, name, found = probe_model(kind, name, remote, refresh=True)
     if as_json:
         typer.echo(
-            json.dumps({"server": server.url, "model": name} | found.as_dict(), ensure_ascii=False, indent=1)
+            json.dumps({"server": client.url, "model": name} | found.as_dict(), ensure_ascii=False, indent=1)
         )
         return
-    out.print(f"{kind}:{name} at {server.url}", style="bold", markup=False)
+    out.print(f"{kind}:{name} at {client.url}", style="bold", markup=False)
     table = Table("capability", "result", "consequence", box=None, pad_edge=False)
     for row in found.table():
         table.add_row(*row)

@@ -9,7 +9,7 @@ import typer
 from fewparse.cli import options
 from fewparse.cli.console import FAILED, input_lines, opened_model, out, show_error
 from fewparse.cli.explain import explain
-from fewparse.cli.remote import speaking
+from fewparse.cli.remote import remote_settings
 from fewparse.cli.warnings import warn_of_gaps
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import Parse, answer_text, check_utterance, is_unicode
@@ -94,7 +94,7 @@ def parse(
     )
     check_context(context, utterance, loaded.template(resolved.prompt))
     warn_of_gaps(loaded, resolved.target)
-    remote = speaking(
+    remote = remote_settings(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with opened_model(model, remote) as opened:

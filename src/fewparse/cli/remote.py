@@ -1,4 +1,4 @@
-"""How to speak to a server, from the options that every command which does so has."""
+"""Settings of a remote model from the command-line options."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fewparse.lm.http.load import RemoteSettings
 
 
-def speaking(
+def remote_settings(
     model: str,
     base_url: str | None = None,
     max_concurrency: int | None = None,
@@ -21,10 +21,10 @@ def speaking(
     cache: bool = True,
     context_length: int | None = None,
 ) -> "RemoteSettings | None":
-    """How to speak to the server of a model; None for a model in this process, which has no use for it."""
+    """Return the settings of a remote model; None for a local model, which accepts none of these options."""
     kind = kind_of(model)
     if kind is None or not kind.remote:
-        chosen = {
+        options = {
             "--base-url": base_url,
             "--max-concurrency": max_concurrency,
             "--timeout": timeout,
@@ -33,22 +33,23 @@ def speaking(
             "--max-cost": max_cost,
             "--context-length": context_length,
         }
-        if idle := next((option for option, value in chosen.items() if value is not None), None):
-            raise UsageError(f"{idle} is for a model behind a server", "For example --model openai:NAME.")
+        if unused := next((option for option, value in options.items() if value is not None), None):
+            raise UsageError(f"{unused} is for a model behind a server", "For example --model openai:NAME.")
         return None
     from fewparse.lm.http.budget import BudgetLimits
-    from fewparse.lm.http.client import RetryPolicy
     from fewparse.lm.http.load import RemoteSettings
+    from fewparse.retry import RetryPolicy
 
-    usual = RetryPolicy()
+    default = RetryPolicy()
     return RemoteSettings(
         base_url=base_url,
         max_concurrency=max_concurrency,
-        patience=RetryPolicy(
-            usual.timeout if timeout is None else timeout, usual.deadline if deadline is None else deadline
+        retry=RetryPolicy(
+            timeout=default.timeout if timeout is None else timeout,
+            deadline=default.deadline if deadline is None else deadline,
         ),
-        limits=BudgetLimits(max_tokens_total, max_cost),
-        cached=cache,
+        limits=BudgetLimits(max_tokens_total=max_tokens_total, max_cost=max_cost),
+        cache=cache,
         context_length=context_length,
-        tell=lambda message: err.print(f"note: {message}", style="yellow", markup=False),
+        on_warning=lambda message: err.print(f"note: {message}", style="yellow", markup=False),
     )

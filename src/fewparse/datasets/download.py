@@ -1,11 +1,12 @@
-"""Fetch files whose size and SHA-256 are known: resumed where they were left, whole or not at all.
+"""Download files of known size and SHA-256: interrupted downloads resume, and incomplete files never appear.
 
-What has arrived is left in a `.part` file beside the target. A download works in a file with a name of its own,
-begun as a copy of that one, so two downloads at once never write to the same file.
+The received bytes are left in a `.part` file beside the target. Each download writes to a scratch file with a
+unique name, which starts as a copy of that one, so that concurrent downloads never write to the same file.
 """
 
 import glob
 import hashlib
+import math
 import os
 import re
 import secrets
@@ -15,7 +16,6 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse, InvalidURL
 from pathlib import Path
@@ -23,27 +23,27 @@ from urllib.error import HTTPError, URLError
 
 from fewparse.datasets.storage import not_writable
 from fewparse.errors import CorruptData, DataUnavailable, UsageError
+from fewparse.retry import MAX_WAIT, RetryableError, RetryPolicy, exponential_wait, parse_retry_after
 
-TRIES = 4
-FIRST_WAIT_SECONDS = 1.0
-LONGEST_WAIT_SECONDS = 30.0
-TIMEOUT_SECONDS = 30.0
-# Longer than a living download can be silent: two time-outs and a wait between them.
+MAX_ATTEMPTS = 4
+RETRY = RetryPolicy(timeout=30.0, deadline=math.inf, max_attempts=MAX_ATTEMPTS)
+FIRST_WAIT = 1.0
+# A running download pauses for less: two timeouts and the wait between them.
 ABANDONED_SECONDS = 180
-BLOCK = 1 << 15
-PASSING = {408, 429, 500, 502, 503, 504}
-ANOTHER_WAY = (
+BLOCK_SIZE = 1 << 15
+RETRYABLE_STATUSES = {408, 429, 500, 502, 503, 504}
+ALTERNATIVES = (
     "Try again later, use a mirror (--from URL), or get the files by other means "
     "and import them: fewparse data import NAME DIR"
 )
 
 Progress = Callable[[int, int], None]
-"""Told the bytes done and the bytes in all, over all files; never told anything if all are there."""
+"""Called with the bytes received and the total, over all files; not called if all files are complete."""
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A published file, and where it is to be kept."""
+    """A published file and the path to store it at."""
 
     url: str
     path: Path
@@ -51,20 +51,12 @@ class RemoteFile:
     sha256: str
 
 
-class TryAgain(Exception):
-    """A fault that may pass; `wait` is how long the server asks us to stay away."""
-
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        super().__init__(reason)
-        self.wait = wait
-
-
-class StartAfresh(Exception):
-    """What had been fetched before cannot be carried on."""
+class RestartRequired(Exception):
+    """The part received earlier cannot be resumed."""
 
 
 def fetch_all(files: Sequence[RemoteFile], progress: Progress | None = None, force: bool = False) -> None:
-    """Make sure that all files are there and whole; fetch those that are not, or all of them if forced."""
+    """Download the files that are missing or incomplete, or all of them with `force`."""
     total = sum(file.size for file in files)
     before = 0
     for file in files:
@@ -74,7 +66,7 @@ def fetch_all(files: Sequence[RemoteFile], progress: Progress | None = None, for
                 progress(before + done, total)
 
         try:
-            if force or not is_whole(file.path, file):
+            if force or not is_complete(file.path, file):
                 fetch(file, report, force)
                 report(file.size)
         except OSError as error:
@@ -82,8 +74,8 @@ def fetch_all(files: Sequence[RemoteFile], progress: Progress | None = None, for
         before += file.size
 
 
-def is_whole(path: Path, file: RemoteFile) -> bool:
-    """Whether this is the published file, to the last bit."""
+def is_complete(path: Path, file: RemoteFile) -> bool:
+    """Return whether the path holds the published file, by size and SHA-256."""
     if not path.is_file() or path.stat().st_size != file.size:
         return False
     with path.open("rb") as content:
@@ -91,81 +83,81 @@ def is_whole(path: Path, file: RemoteFile) -> bool:
 
 
 def fetch(file: RemoteFile, report: Callable[[int], None], force: bool = False) -> None:
-    """Fetch one file, carrying on what an earlier download has left; `OSError` if the disk refuses."""
+    """Download one file, resuming an earlier download unless `force`; raise OSError if it cannot be written."""
     file.path.parent.mkdir(parents=True, exist_ok=True)
     scratch = file.path.with_name(f"{file.path.name}.{secrets.token_hex(6)}.part")
-    take_over(file.path, scratch)
+    take_over_parts(file.path, scratch)
     if force:
         scratch.unlink(missing_ok=True)
     try:
-        persist(file, scratch, report)
+        fetch_with_retries(file, scratch, report)
         os.replace(scratch, file.path)
     finally:
         if scratch.exists():
-            os.replace(scratch, part_of(file.path))
+            os.replace(scratch, part_path(file.path))
 
 
-def part_of(path: Path) -> Path:
-    """Where an unfinished download is left for the next one."""
+def part_path(path: Path) -> Path:
+    """Return where an unfinished download is left for the next one."""
     return path.with_name(f"{path.name}.part")
 
 
-def take_over(path: Path, scratch: Path) -> None:
-    """Begin with the most that an earlier download has left, be it given back or abandoned by a killed process."""
-    left: list[tuple[int, Path]] = []
-    for part in (part_of(path), *map(Path, glob.glob(f"{glob.escape(str(path))}.*.part"))):
+def take_over_parts(path: Path, scratch: Path) -> None:
+    """Start from the longest part of earlier downloads, including those whose process was killed."""
+    parts: list[tuple[int, Path]] = []
+    for part in (part_path(path), *map(Path, glob.glob(f"{glob.escape(str(path))}.*.part"))):
         with suppress(FileNotFoundError):
             state = part.stat()
-            if part == part_of(path) or state.st_mtime < time.time() - ABANDONED_SECONDS:
-                left.append((state.st_size, part))
-    for _, part in sorted(left):
-        with suppress(FileNotFoundError):  # another download was quicker
+            if part == part_path(path) or state.st_mtime < time.time() - ABANDONED_SECONDS:
+                parts.append((state.st_size, part))
+    for _, part in sorted(parts):
+        with suppress(FileNotFoundError):  # taken by a concurrent download
             shutil.copyfile(part, scratch)
             part.unlink()
 
 
-def persist(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -> None:
-    """Ask until the scratch file is the published one; a few times only, and with growing pauses."""
-    faults = 0
+def fetch_with_retries(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -> None:
+    """Fetch until the scratch file is the published one; raise DataUnavailable after `MAX_ATTEMPTS` failures."""
+    failures = 0
     while True:
-        begun = scratch.exists()
+        resumed = scratch.exists()
         try:
-            transfer(file, scratch, report)
-            if is_whole(scratch, file):
+            fetch_once(file, scratch, report)
+            if is_complete(scratch, file):
                 return
             scratch.unlink()
-            if begun:  # the fault may lie in what was there before
+            if resumed:  # the earlier part may be damaged
                 continue
             raise CorruptData(
-                f"{file.url} is not the published file: its SHA-256 is another than {file.sha256}", ANOTHER_WAY
+                f"{file.url} is not the published file: its SHA-256 is not {file.sha256}", ALTERNATIVES
             )
-        except StartAfresh:
+        except RestartRequired:
             scratch.unlink()
-        except TryAgain as fault:
-            faults += 1
-            wait = FIRST_WAIT_SECONDS * 2 ** (faults - 1) if fault.wait is None else fault.wait
-            if faults == TRIES or wait > LONGEST_WAIT_SECONDS:
-                raise DataUnavailable(f"{file.url} cannot be fetched: {fault}", ANOTHER_WAY) from None
+        except RetryableError as error:
+            wait = exponential_wait(failures, FIRST_WAIT) if error.retry_after is None else error.retry_after
+            failures += 1
+            if failures == RETRY.max_attempts or wait > MAX_WAIT:
+                raise DataUnavailable(f"{file.url} cannot be fetched: {error}", ALTERNATIVES) from None
             time.sleep(wait)
 
 
-def transfer(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -> None:
-    """Ask once for what is missing, and append it."""
-    have = scratch.stat().st_size if scratch.exists() else 0
-    if have > file.size:
-        raise StartAfresh
-    if have == file.size and have:
+def fetch_once(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -> None:
+    """Request the missing bytes once, and append them to the scratch file."""
+    received = scratch.stat().st_size if scratch.exists() else 0
+    if received > file.size:
+        raise RestartRequired
+    if received == file.size and received:
         return
-    with ask(file.url, have) as response:
-        begin = first_byte(response, have)
-        announced = re.fullmatch(r"\d{1,18}", response.headers.get("Content-Length", ""))
-        if announced and begin + int(announced[0]) != file.size:
-            raise wrong_size(file, str(begin + int(announced[0])))
-        with scratch.open("r+b" if have else "wb") as target:
+    with request(file.url, received) as response:
+        begin = first_byte(response, received)
+        length = re.fullmatch(r"\d{1,18}", response.headers.get("Content-Length", ""))
+        if length and begin + int(length[0]) != file.size:
+            raise wrong_size(file, str(begin + int(length[0])))
+        with scratch.open("r+b" if received else "wb") as target:
             target.seek(begin)
             target.truncate()
             done = begin
-            while done <= file.size and (block := receive(response)):
+            while done <= file.size and (block := read_block(response)):
                 done += len(block)
                 if done <= file.size:
                     target.write(block)
@@ -176,72 +168,63 @@ def transfer(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -> 
         scratch.unlink()
         raise wrong_size(file, f"over {file.size}")
     if done < file.size:
-        raise TryAgain(f"the connection was lost after {done} of {file.size} bytes")
+        raise RetryableError(f"the connection was lost after {done} of {file.size} bytes")
 
 
-def ask(url: str, have: int) -> HTTPResponse:
-    """The answer to a request for a file from a byte on."""
+def request(url: str, begin: int) -> HTTPResponse:
+    """Request a file from byte `begin` on; raise RetryableError if a retry may succeed."""
     if not url.lower().startswith(("http://", "https://")):
-        raise UsageError(f"{url} is no web address", "Addresses begin with https:// or http://.")
+        raise UsageError(f"{url} is not a web address", "Addresses begin with https:// or http://.")
     headers = {"User-Agent": "fewparse", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
+    if begin:
+        headers["Range"] = f"bytes={begin}-"
     try:
-        request = urllib.request.Request(url, headers=headers)
-        answer: HTTPResponse = urllib.request.build_opener().open(request, timeout=TIMEOUT_SECONDS)
-        return answer
+        prepared = urllib.request.Request(url, headers=headers)
+        response: HTTPResponse = urllib.request.build_opener().open(prepared, timeout=RETRY.timeout)
+        return response
     except HTTPError as error:
         with error:
-            if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-                raise StartAfresh from None
-            reason = f"the server answers {error.code} {error.reason}".rstrip()
-            if error.code in PASSING:
-                wait = asked_to_wait(error.headers.get("Retry-After"))
-                raise TryAgain(f"{reason} and asks to wait {wait:.0f} s" if wait else reason, wait) from None
-            raise DataUnavailable(f"{url} cannot be fetched: {reason}", ANOTHER_WAY) from None
+            if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and begin:
+                raise RestartRequired from None
+            reason = f"the server returned {error.code} {error.reason}".rstrip()
+            if error.code in RETRYABLE_STATUSES:
+                wait = parse_retry_after(error.headers.get("Retry-After"))
+                if wait:
+                    reason += f" and requests a wait of {wait:.0f} s"
+                raise RetryableError(reason, wait) from None
+            raise DataUnavailable(f"{url} cannot be fetched: {reason}", ALTERNATIVES) from None
     except (InvalidURL, ValueError) as error:
-        raise UsageError(f"{url} is no web address: {error}") from None
+        raise UsageError(f"{url} is not a web address: {error}") from None
     except (OSError, HTTPException) as error:
         cause = error.reason if isinstance(error, URLError) else error
         reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
         dropped = isinstance(cause, ConnectionError | TimeoutError | HTTPException)
         if dropped and not isinstance(cause, ConnectionRefusedError):
-            raise TryAgain(reason or "no answer") from None
-        raise DataUnavailable(f"{url} cannot be fetched: {reason}", f"Is there a network? {ANOTHER_WAY}") from None
+            raise RetryableError(reason or "no response") from None
+        hint = f"Check the network connection. {ALTERNATIVES}"
+        raise DataUnavailable(f"{url} cannot be fetched: {reason}", hint) from None
 
 
-def asked_to_wait(header: str | None) -> float | None:
-    """The seconds in a `Retry-After`, which may be a number or a date."""
-    if header is None:
-        return None
-    if header.strip().isdecimal():
-        return float(header)
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
-
-
-def first_byte(response: HTTPResponse, have: int) -> int:
-    """The place in the file of what the server sends: where we asked for it, or the beginning."""
+def first_byte(response: HTTPResponse, requested: int) -> int:
+    """Return the offset in the file of the response: the requested one, or 0 if the range was ignored."""
     if response.status != HTTPStatus.PARTIAL_CONTENT:
         return 0
     found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    if found is not None and found[1] == str(have):
-        return have
-    raise StartAfresh if have else TryAgain("the server sends a part of the file only")
+    if found is not None and found[1] == str(requested):
+        return requested
+    raise RestartRequired if requested else RetryableError("the server sends only part of the file")
 
 
-def receive(response: HTTPResponse) -> bytes:
-    """The next bytes of an answer; none at its end."""
+def read_block(response: HTTPResponse) -> bytes:
+    """Return the next bytes of a response; none at its end."""
     try:
-        return response.read(BLOCK)
+        return response.read(BLOCK_SIZE)
     except (OSError, HTTPException) as error:
-        raise TryAgain(f"the connection was lost: {error}") from None
+        raise RetryableError(f"the connection was lost: {error}") from None
 
 
-def wrong_size(file: RemoteFile, found: str) -> CorruptData:
-    """The complaint about a file that is too long or too short to be the published one."""
+def wrong_size(file: RemoteFile, size: str) -> CorruptData:
+    """Return the error for a file of another size than the published one."""
     return CorruptData(
-        f"{file.url} is not the published file: its size is {found}, not {file.size} bytes", ANOTHER_WAY
+        f"{file.url} is not the published file: its size is {size}, not {file.size} bytes", ALTERNATIVES
     )

@@ -1,4 +1,4 @@
-"""A domain's grammar goes along to a server that keeps samples to one: whole well-formed samples, raw scores."""
+"""--server-grammar: the server constrains samples to the domain's grammar; scores are unmasked."""
 
 import math
 from collections.abc import Callable
@@ -21,9 +21,9 @@ from fewparse.parser import Parser
 from fewparse.prompt import Part, Prompt
 from fewparse.vocabulary import BYTES
 from support.lamp_domain import make_lamps
-from support.server_behaviours import HONEST, Manners
+from support.remote_models import toy_remote
+from support.server_behaviours import COMPLIANT, Behaviour
 from support.toy_model import ANYTHING, ToyModel
-from support.toy_remote import toy_remote
 
 NOISE = 1.0
 COPYING = 'rename tomorrow\'s "Größe & budget" meeting to lunch with Zoë'
@@ -44,7 +44,7 @@ def calendar(_folder: Path) -> Domain:
         (make_lamps, "program", "the radio should be on"),
     ],
 )
-def test_llama_cpp_keeps_samples_to_the_grammar_in_one_request_and_scores_them_raw(
+def test_llama_cpp_samples_follow_the_grammar_with_unmasked_scores(
     make: Callable[[Path], Domain], target: Any, utterance: str, served_model: RemoteModel, tmp_path: Path
 ) -> None:
     parser = Parser.from_domain(
@@ -80,17 +80,17 @@ def test_llama_cpp_keeps_samples_to_the_grammar_in_one_request_and_scores_them_r
         assert best.positions[-1].end_logprob == pytest.approx(end, abs=NOISE)
 
 
-@pytest.mark.parametrize("way", ["gbnf", "structured_outputs", "guided_grammar"])
-def test_a_grammar_is_sent_in_the_servers_own_way_and_only_with_a_whole_output(way: Any) -> None:
+@pytest.mark.parametrize("kind", ["gbnf", "structured_outputs", "guided_grammar"])
+def test_a_grammar_is_sent_in_the_servers_field_and_only_without_prefix(kind: Any) -> None:
     grammar = 'root ::= "ab"'
     sampling = Sampling(n=2, temperature=1.0, max_tokens=6, alternatives=300, grammar=grammar)
-    with toy_remote(CompletionsModel, Manners(grammar=way)) as (model, server):
+    with toy_remote(CompletionsModel, Behaviour(grammar=kind)) as (model, server):
         assert model.supports_grammar
         (whole,) = model.sample(ANYTHING, [()], sampling, Usage())
         model.sample(ANYTHING, [whole[0].tokens[:1]], sampling, Usage())
     fields = {"gbnf": "grammar", "structured_outputs": "structured_outputs", "guided_grammar": "guided_grammar"}
     sent, unsent = (request.body for request in server.requests)
-    assert sent[fields[way]] == ({"grammar": grammar} if way == "structured_outputs" else grammar)
+    assert sent[fields[kind]] == ({"grammar": grammar} if kind == "structured_outputs" else grammar)
     assert not set(fields.values()) & set(unsent)
     toy = ToyModel()
     for sample in whole:
@@ -102,8 +102,8 @@ def test_a_grammar_is_sent_in_the_servers_own_way_and_only_with_a_whole_output(w
         assert sample.positions[-1].end_logprob == pytest.approx(end)
 
 
-def test_a_model_that_takes_no_grammar_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
-    with toy_remote(CompletionsModel, HONEST) as (model, server):
+def test_a_model_without_grammar_support_is_rejected_before_any_request(tmp_path: Path) -> None:
+    with toy_remote(CompletionsModel, COMPLIANT) as (model, server):
         assert not model.supports_grammar
         with pytest.raises(UsageError) as caught:
             Parser.from_domain(make_lamps(tmp_path), model, server_grammar=True)
@@ -114,13 +114,13 @@ def test_a_model_that_takes_no_grammar_is_refused_before_anything_is_asked(tmp_p
 
 
 @pytest.mark.parametrize("other", [{"decoder": "beam"}, {"decoder": "greedy"}, {"constrained": False}])
-def test_it_is_for_the_speculative_decoder_constrained(other: dict[str, Any], tmp_path: Path) -> None:
+def test_the_option_requires_the_constrained_speculative_decoder(other: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         Parser.from_domain(make_lamps(tmp_path), ToyModel(), server_grammar=True, **other)
     assert "--decoder speculative" in str(caught.value.hint)
 
 
-def test_a_domain_without_a_grammar_has_none_to_send(tmp_path: Path) -> None:
+def test_a_domain_without_a_grammar_is_rejected(tmp_path: Path) -> None:
     lamps = make_lamps(tmp_path)
     free = replace(lamps, table=lamps.table.model_copy(update={"constraint": constraint_of_kind_none(lamps)}))
     with pytest.raises(UsageError, match="no grammar"):
@@ -132,7 +132,7 @@ def constraint_of_kind_none(domain: Domain) -> Any:
 
 
 @pytest.mark.parametrize("text", ["Größe und Höhe", "§§ 12"])
-def test_where_no_likely_token_is_allowed_the_best_one_is_asked_for_by_a_grammar_of_the_allowed_ones(
+def test_if_no_likely_token_is_allowed_the_best_is_found_by_a_token_grammar(
     served_model: RemoteModel, text: str
 ) -> None:
     vocabulary = served_model.vocabulary
@@ -143,15 +143,15 @@ def test_where_no_likely_token_is_allowed_the_best_one_is_asked_for_by_a_grammar
     rank, expected = next((i, s) for i, s in enumerate(everything.best) if mask[s.token.id])
     assert rank > 100
     few = CompletionsModel(
-        served_model._asker.server,
+        served_model._batcher.client,
         served_model._model,
-        served_model._abilities,
+        served_model._capabilities,
         Budget(BudgetLimits(), None),
-        top=100,
+        top_logprobs=100,
     )
     usage = Usage()
-    answer = few.next_tokens(prompt, [()], 5, b"\n", usage, [mask])[0]
-    assert answer.best[0].token == expected.token
-    assert answer.best[0].logprob == pytest.approx(expected.logprob, abs=NOISE)
-    assert answer.end_logprob == pytest.approx(everything.end_logprob, abs=NOISE)
+    found = few.next_tokens(prompt, [()], 5, b"\n", usage, [mask])[0]
+    assert found.best[0].token == expected.token
+    assert found.best[0].logprob == pytest.approx(expected.logprob, abs=NOISE)
+    assert found.end_logprob == pytest.approx(everything.end_logprob, abs=NOISE)
     assert usage.requests == 2

@@ -1,4 +1,4 @@
-"""Many questions at once: each answer's shape compared with its request, all that they took counted."""
+"""Send batches of requests concurrently, check each response against its request, and count usage."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,158 +8,170 @@ from typing import Any, NamedTuple
 
 from fewparse.errors import ServerUnfit
 from fewparse.lm.http.budget import Budget
-from fewparse.lm.http.client import Answer, Server
-from fewparse.lm.http.wire import LOST, Choice, Reply, read_reply, sound, spells
+from fewparse.lm.http.client import HttpClient, Response
+from fewparse.lm.http.errors import PROBE_HINT
+from fewparse.lm.http.wire import REPLACEMENT, Choice, Reply, has_valid_logprobs, matches_text, parse_reply
 from fewparse.lm.usage import Usage
 from fewparse.threads import run_concurrently
 
-PROBE_AGAIN = "`fewparse models probe` finds out anew what the server does."
 
+class Request(NamedTuple):
+    """One request: its body, the number of choices it should return, and the maximum of tokens it may use.
 
-class Ask(NamedTuple):
-    """One request: its body, how many choices it should get, and the most tokens that it may take.
-
-    It holds one question or, where a server takes lists of prompts, several. `sample` tells equal requests apart.
-    `begun` is the beginning of an answer to be carried on, which some servers repeat in the text, though never
-    among the tokens.
+    It has one prompt or, if the server accepts lists, several. `sample` distinguishes equal requests.
+    `assistant_prefix` is the beginning of the output that a chat model continues: some servers repeat it in the
+    text, though never among the tokens.
     """
 
     body: dict[str, Any]
     choices: int
     prompt_tokens: int
     completion_tokens: int
-    questions: int = 1
+    prompts: int = 1
     sample: int = 0
-    begun: str = ""
+    assistant_prefix: str = ""
 
-    def with_body(self, **changes: Any) -> "Ask":
-        """The same request, with something changed."""
+    def with_body(self, **changes: Any) -> "Request":
+        """Return the request with some fields of its body changed."""
         return self._replace(body=self.body | changes)
 
-    def for_sample(self, number: int) -> "Ask":
-        """A request for one more choice, with a seed and a place in the cache of its own."""
+    def for_sample(self, number: int) -> "Request":
+        """Return a request for one more choice, with a seed and a cache key of its own."""
         body = {key: value for key, value in self.body.items() if key != "n"}
         if "seed" in body:
             body["seed"] = (body["seed"] + number) % 2**31
-        each = self.completion_tokens // self.choices
-        return Ask(body, 1, self.prompt_tokens, each, sample=self.sample + number, begun=self.begun)
-
-
-class Asker:
-    """Asks one endpoint of a server.
-
-    Where its vocabulary is unknown, tokens that it merged can only be noticed by their number (`by_number`).
-    """
-
-    def __init__(self, server: Server, path: str, budget: Budget, max_concurrency: int, by_number: bool) -> None:
-        self.server = server
-        self._by_number = by_number
-        self._path = path
-        self._budget = budget
-        self._at_once = max_concurrency
-
-    def close(self) -> None:
-        """End the connections."""
-        self.server.close()
-
-    def round(self, asks: Sequence[Ask], usage: Usage) -> list[Reply]:
-        """The answers to requests that are sent at the same time."""
-        if not asks:
-            return []
-        usage.rounds += 1
-        answers: dict[int, Answer] = {}
-
-        def ask(which: int) -> None:
-            answers[which] = self._ask(asks[which])
-
-        with timed(usage):
-            run_concurrently(range(len(asks)), ask, min(self._at_once, len(asks)), Event())
-        for i, asked in enumerate(asks):
-            usage += self._cost(asked, answers[i])
-        return [answers[i].content for i in range(len(asks))]
-
-    def samples(self, asks: Sequence[Ask], usage: Usage) -> list[list[Choice]]:
-        """The choices of each request; where a server gives fewer than asked for, it is asked for the others."""
-        found = [list(reply.choices) for reply in self.round(asks, usage)]
-        missing = [(i, ask.for_sample(j)) for i, ask in enumerate(asks) for j in range(len(found[i]), ask.choices)]
-        for (i, _), reply in zip(missing, self.round([ask for _, ask in missing], usage), strict=True):
-            found[i] += reply.choices
-        return found
-
-    def _ask(self, ask: Ask) -> Answer:
-        def read(told: Any) -> Reply:
-            return self._checked(read_reply(told), ask)
-
-        with self._budget.spending(ask.prompt_tokens, ask.completion_tokens) as spending:
-            answer = self.server.ask(self._path, ask.body, read, ask.sample, spending.reserve)
-            if not answer.cached:
-                spending.spent = taken(ask, answer.content)
-            return answer
-
-    def _cost(self, ask: Ask, answer: Answer) -> Usage:
-        prompt, read_before, completion = taken(ask, answer.content)
-        return Usage(
-            requests=ask.questions,
-            cached_requests=ask.questions if answer.cached else 0,
-            retries=answer.retries,
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            cached_prompt_tokens=read_before,
-            cost=0.0 if answer.cached else self._budget.cost(prompt, read_before, completion),
+        completion_tokens = self.completion_tokens // self.choices
+        return Request(
+            body,
+            1,
+            self.prompt_tokens,
+            completion_tokens,
+            sample=self.sample + number,
+            assistant_prefix=self.assistant_prefix,
         )
 
-    def _checked(self, reply: Reply, ask: Ask) -> Reply:
-        """The reply, if its shape is that of the request."""
-        url, got = self.server.url, len(reply.choices)
-        if got > ask.choices or (got < ask.choices and ask.questions > 1) or not got:
-            wanted = f"{ask.choices} completion{'s' if ask.choices > 1 else ''}"
-            raise ServerUnfit(f"{url} was asked for {wanted} and gave {got}", PROBE_AGAIN)
-        # Of each completion, the stop or the end may be counted and not told.
-        most = sum(len(choice.entries) + 1 for choice in reply.choices)
-        if self._by_number and (reply.completion_tokens or 0) > most:
+
+class Batcher:
+    """Sends batches of requests to one endpoint of a server.
+
+    Without a vocabulary, merged tokens can only be detected by their number (`check_counts`).
+    """
+
+    def __init__(
+        self, client: HttpClient, path: str, budget: Budget, max_concurrency: int, check_counts: bool
+    ) -> None:
+        self.client = client
+        self._check_counts = check_counts
+        self._path = path
+        self._budget = budget
+        self._max_concurrency = max_concurrency
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
+    def send(self, requests: Sequence[Request], usage: Usage) -> list[Reply]:
+        """Send requests concurrently, as one round, and return their replies in order."""
+        if not requests:
+            return []
+        usage.rounds += 1
+        responses: dict[int, Response[Reply]] = {}
+
+        def send_one(index: int) -> None:
+            responses[index] = self._send(requests[index])
+
+        with timed(usage):
+            run_concurrently(range(len(requests)), send_one, min(self._max_concurrency, len(requests)), Event())
+        for i, request in enumerate(requests):
+            usage += self._usage(request, responses[i])
+        return [responses[i].content for i in range(len(requests))]
+
+    def sample(self, requests: Sequence[Request], usage: Usage) -> list[list[Choice]]:
+        """Return the choices of each request; choices missing from a reply are requested one by one."""
+        choices = [list(reply.choices) for reply in self.send(requests, usage)]
+        missing = [
+            (i, request.for_sample(j))
+            for i, request in enumerate(requests)
+            for j in range(len(choices[i]), request.choices)
+        ]
+        for (i, _), reply in zip(missing, self.send([request for _, request in missing], usage), strict=True):
+            choices[i] += reply.choices
+        return choices
+
+    def _send(self, request: Request) -> Response[Reply]:
+        def parse(payload: Any) -> Reply:
+            return self._checked(parse_reply(payload), request)
+
+        with self._budget.reservation(request.prompt_tokens, request.completion_tokens) as reservation:
+            response = self.client.post(self._path, request.body, parse, request.sample, reservation.reserve)
+            if not response.cached:
+                reservation.used = token_counts(request, response.content)
+            return response
+
+    def _usage(self, request: Request, response: Response[Reply]) -> Usage:
+        prompt, cached_prompt, completion = token_counts(request, response.content)
+        return Usage(
+            requests=request.prompts,
+            cached_requests=request.prompts if response.cached else 0,
+            retries=response.retries,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cached_prompt_tokens=cached_prompt,
+            cost=0.0 if response.cached else self._budget.cost(prompt, cached_prompt, completion),
+        )
+
+    def _checked(self, reply: Reply, request: Request) -> Reply:
+        """Return the reply if it matches the request; raise ServerUnfit otherwise."""
+        url, received = self.client.url, len(reply.choices)
+        if received > request.choices or (received < request.choices and request.prompts > 1) or not received:
+            expected = f"{request.choices} completion{'s' if request.choices > 1 else ''}"
+            raise ServerUnfit(f"{url} returned {received} instead of {expected}", PROBE_HINT)
+        # A server may count the stop or end token of each completion without listing it.
+        max_count = sum(len(choice.entries) + 1 for choice in reply.choices)
+        if self._check_counts and (reply.completion_tokens or 0) > max_count:
             raise ServerUnfit(
-                f"{url} counts {reply.completion_tokens} tokens and tells {most - got} of them: it merges some",
+                f"{url} counts {reply.completion_tokens} tokens but lists {max_count - received}: it merges some",
                 "Their log-probabilities cannot be trusted: use another server, or other words.",
             )
-        stop = "".join(ask.body.get("stop") or ()).encode()
-        reply = reply._replace(choices=tuple(without_beginning(choice, ask.begun) for choice in reply.choices))
-        for choice in reply.choices:
-            if choice.text.strip(f" {LOST}") and not choice.entries:
-                raise ServerUnfit(f"{url} gave a completion without log-probabilities", PROBE_AGAIN)
-            if not all(map(sound, choice.entries[1 if ask.body.get("echo") else 0 :])):
+        stop = "".join(request.body.get("stop") or ()).encode()
+        choices = tuple(strip_prefix(choice, request.assistant_prefix) for choice in reply.choices)
+        for choice in choices:
+            if choice.text.strip(f" {REPLACEMENT}") and not choice.entries:
+                raise ServerUnfit(f"{url} returned a completion without log-probabilities", PROBE_HINT)
+            if not all(map(has_valid_logprobs, choice.entries[1 if request.body.get("echo") else 0 :])):
                 raise ServerUnfit(
-                    f"{url} tells no log-probability of a token, or such as add up to more than is possible",
+                    f"{url} returned a token without a log-probability, or probabilities that sum to more than 1",
                     "They cannot be trusted: use another server.",
                 )
-            if not spells(choice, stop):
+            if not matches_text(choice, stop):
                 raise ServerUnfit(
-                    f"{url} tells tokens that do not spell the text {choice.text[:60]!r}",
+                    f"{url} returned tokens that do not spell the text {choice.text[:60]!r}",
                     "Their log-probabilities cannot be trusted: use another server.",
                 )
-        return reply
+        return reply._replace(choices=choices)
 
 
-def without_beginning(choice: Choice, begun: str) -> Choice:
-    """The choice; without the beginning of the answer in its text, where its tokens do not spell that."""
-    rest = choice.text.removeprefix(begun)
-    return choice if choice.entries and spells(choice, b"") else choice._replace(text=rest)
+def strip_prefix(choice: Choice, prefix: str) -> Choice:
+    """Remove a repeated prefix from the text of a choice, unless its tokens spell the text as it is."""
+    rest = choice.text.removeprefix(prefix)
+    return choice if choice.entries and matches_text(choice, b"") else choice._replace(text=rest)
 
 
-def taken(ask: Ask, reply: Reply) -> tuple[int, int, int]:
-    """The tokens of the prompts, those of them that the server had read before, and those of the completions.
+def token_counts(request: Request, reply: Reply) -> tuple[int, int, int]:
+    """Return the tokens of the prompts, of their part that the server had cached, and of the completions.
 
-    Some servers count only the first of several completions: what they told is counted.
+    Some servers count only the first of several completions: the listed tokens are a lower bound.
     """
-    told = sum(len(choice.entries) for choice in reply.choices)
-    prompt = ask.prompt_tokens if reply.prompt_tokens is None else reply.prompt_tokens
-    return prompt, min(prompt, reply.cached_tokens), max(reply.completion_tokens or 0, told)
+    listed = sum(len(choice.entries) for choice in reply.choices)
+    prompt = request.prompt_tokens if reply.prompt_tokens is None else reply.prompt_tokens
+    return prompt, min(prompt, reply.cached_tokens), max(reply.completion_tokens or 0, listed)
 
 
 @contextmanager
 def timed(usage: Usage) -> Iterator[None]:
-    """Count the seconds."""
-    begin = time.perf_counter()
+    """Add the elapsed seconds to the usage."""
+    start = time.perf_counter()
     try:
         yield
     finally:
-        usage.seconds += time.perf_counter() - begin
+        usage.seconds += time.perf_counter() - start

@@ -1,86 +1,147 @@
-"""How much may be spent, and how much was: nothing is asked that could go beyond."""
+"""Prices and spending limits of remote models; a request that could exceed a limit is not sent.
 
+Prices come from the table bundled with `genai-prices`, without network access. A model name alone has no price,
+since anyone may serve a model called gpt-4o: the price is known only if the server belongs to a provider in the
+table and the model is charged for both prompt and completion tokens.
+"""
+
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from fewparse.errors import BudgetExceeded, UsageError
-from fewparse.lm.prices import Price
+
+
+@dataclass(frozen=True)
+class Price:
+    """The price of one model at one server."""
+
+    model: str
+    server: str
+
+    def cost(self, prompt_tokens: int, cached_tokens: int, completion_tokens: int) -> float:
+        """Return the cost of one request in dollars; `cached_tokens` of the prompt were in the server's cache.
+
+        Not valid for the sum of several requests: prices can depend on prompt length, and be per request.
+        """
+        from genai_prices import Usage, calc_price
+
+        usage = Usage(
+            input_tokens=prompt_tokens,
+            cache_read_tokens=min(cached_tokens, prompt_tokens),
+            output_tokens=completion_tokens,
+        )
+        return float(calc_price(usage, self.model, provider_api_url=self.server).total_price)
+
+
+def price_of(model: str, server: str) -> Price | None:
+    """Return the price of a model at a base URL such as https://api.openai.com/v1, or None if it is unknown."""
+    from genai_prices import Usage, calc_price  # loading the table takes 0.2 s
+
+    url = provider_url(server)
+    if url is None:
+        return None
+    try:
+        found = calc_price(Usage(), model, provider_api_url=url)
+    except LookupError:
+        return None
+    # The table's patterns match the beginning of a URL; the host must also end where the pattern ends.
+    if not re.match(rf"(?:{found.provider.api_pattern})(?:(?=/|$)|(?<=[/.]))", url):
+        return None
+    # The table also lists models without a price: their cost is unknown, not zero.
+    if found.model_price.input_mtok is None or found.model_price.output_mtok is None:
+        return None
+    return Price(model, url)
+
+
+def provider_url(server: str) -> str | None:
+    """Normalise a URL for the table, so that no path or user name matches as a host; None if it is not a URL."""
+    try:
+        parts = urlsplit(server)
+        port = "" if parts.port in (None, 443) else f":{parts.port}"
+    except ValueError:
+        return None
+    if not parts.hostname:
+        return None
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path.replace('.', '%2E')}"
 
 
 @dataclass(frozen=True)
 class BudgetLimits:
-    """The most tokens and dollars that a run may cost; None for as many as it takes."""
+    """Limits on the tokens and dollars of a run; None for no limit."""
 
-    tokens: int | None = None
-    dollars: float | None = None
+    max_tokens_total: int | None = None
+    max_cost: float | None = None
 
 
 class Budget:
-    """What was spent, and what the requests under way may still come to. For many threads."""
+    """Tokens and dollars spent, plus those reserved for requests in progress. Thread-safe."""
 
     def __init__(self, limits: BudgetLimits, price: Price | None) -> None:
-        if limits.dollars is not None and price is None:
+        if limits.max_cost is not None and price is None:
             raise UsageError(
-                "the price of this model is unknown, so that a limit in dollars cannot be kept",
+                "the price of this model is unknown, so a cost limit cannot be enforced",
                 "Use --max-tokens-total instead of --max-cost.",
             )
-        self._allowance = limits
+        self._limits = limits
         self._price = price
         self._lock = threading.Lock()
         self._tokens = 0
         self._dollars = 0.0
 
     @contextmanager
-    def spending(self, prompt: int, completion: int) -> Iterator["Spending"]:
-        """A request that may take so many tokens; what it took is counted at its end."""
-        spending = Spending(self, prompt, completion)
+    def reservation(self, prompt: int, completion: int) -> Iterator["Reservation"]:
+        """Yield a reservation for a request of at most these tokens; on exit, count what was used instead."""
+        reservation = Reservation(self, prompt, completion)
         try:
-            yield spending
+            yield reservation
         finally:
-            if spending.reserved:
-                taken, cached, given = spending.spent
-                most, cost = self.cost(prompt, 0, completion) or 0.0, self.cost(taken, cached, given) or 0.0
-                with self._lock:  # at once: between the two, another request would find too much left
-                    self._tokens += taken + given - prompt - completion
-                    self._dollars += cost - most
+            if reservation.reserved:
+                used_prompt, cached, used_completion = reservation.used
+                reserved = self.cost(prompt, 0, completion) or 0.0
+                cost = self.cost(used_prompt, cached, used_completion) or 0.0
+                with self._lock:  # one update: between two, another request would see too much left
+                    self._tokens += used_prompt + used_completion - prompt - completion
+                    self._dollars += cost - reserved
 
-    def set_aside(self, tokens: int, dollars: float | None) -> None:
-        """Set aside the most that a request can cost; refuse it where that is more than is left."""
-        most, price = self._allowance, dollars or 0.0
+    def reserve(self, tokens: int, dollars: float | None) -> None:
+        """Reserve the maximum of a request; raise BudgetExceeded if less is left."""
+        limits, price = self._limits, dollars or 0.0
         with self._lock:
-            if most.tokens is not None and self._tokens + tokens > most.tokens:
+            if limits.max_tokens_total is not None and self._tokens + tokens > limits.max_tokens_total:
                 raise BudgetExceeded(
-                    f"{self._tokens} of {most.tokens} tokens are spent or under way, and the next request "
-                    f"may take {tokens} more",
-                    "Allow more with --max-tokens-total; what was answered is cached.",
+                    f"{self._tokens} of {limits.max_tokens_total} tokens are spent or reserved, "
+                    f"and the next request may need {tokens} more",
+                    "Raise --max-tokens-total; the responses received so far are cached.",
                 )
-            if most.dollars is not None and self._dollars + price > most.dollars:
+            if limits.max_cost is not None and self._dollars + price > limits.max_cost:
                 raise BudgetExceeded(
-                    f"${self._dollars:.4f} of ${most.dollars:.4f} are spent or under way, and the next request "
-                    f"may cost ${price:.4f} more",
-                    "Allow more with --max-cost; what was answered is cached.",
+                    f"${self._dollars:.4f} of ${limits.max_cost:.4f} are spent or reserved, "
+                    f"and the next request may cost ${price:.4f} more",
+                    "Raise --max-cost; the responses received so far are cached.",
                 )
             self._tokens += tokens
             self._dollars += price
 
     def cost(self, prompt: int, cached: int, completion: int) -> float | None:
-        """The price of so many tokens, `cached` of those of the prompt; None where it is unknown."""
+        """Return the cost of these tokens, `cached` of the prompt's being cached; None if the price is unknown."""
         return None if self._price is None else self._price.cost(prompt, cached, completion)
 
 
-class Spending:
-    """What one request may take, and what it took: tokens of the prompt, cached ones of them, and new ones."""
+class Reservation:
+    """The maximum tokens of one request, and those `used`: prompt, cached part of the prompt, completion."""
 
     def __init__(self, budget: Budget, prompt: int, completion: int) -> None:
         self._budget = budget
-        self._most = prompt, completion
+        self._max_tokens = prompt, completion
         self.reserved = False
-        self.spent = 0, 0, 0
+        self.used = 0, 0, 0
 
     def reserve(self) -> None:
-        """Called where the request is really sent; raises where the budget does not allow it."""
-        prompt, completion = self._most
-        self._budget.set_aside(prompt + completion, self._budget.cost(prompt, 0, completion))
+        """Reserve the maximum, just before the request is sent; raise BudgetExceeded if it does not fit."""
+        prompt, completion = self._max_tokens
+        self._budget.reserve(prompt + completion, self._budget.cost(prompt, 0, completion))
         self.reserved = True

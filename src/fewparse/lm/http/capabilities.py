@@ -1,151 +1,213 @@
-"""What a server really does, as it was found out, and remembered for each server and model."""
+"""What a server supports: interpreted from probe responses, shown as a table, saved for each server and model."""
 
 import base64
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from fewparse.lm.http.responses import END_BYTES
+from fewparse.lm.http.wire import Choice, Entry
+from fewparse.lm.model import ScoredToken
 from fewparse.lm.weights import cache_folder
-from fewparse.vocabulary import Vocabulary
+from fewparse.vocabulary import Vocabulary, is_text
 
-Grammars = Literal["gbnf", "structured_outputs", "guided_grammar"]
-Stop = Literal["shown", "hidden", "ignored"]
+GrammarField = Literal["gbnf", "structured_outputs", "guided_grammar"]
+StopHandling = Literal["shown", "hidden", "ignored"]
 Continuation = Literal["plain", "continue_final_message", "prefix"]
-USUAL_CONTEXT = 4096
-NO_CUT_OFFS = {"top_k": -1, "min_p": 0}
-"""What switches off cut-offs that a server may have by default; some refuse to hear of them."""
-VERSION = 1
+Tokenizer = Literal["llama.cpp", "vllm"]
+GRAMMAR_FIELDS: dict[GrammarField, str] = {
+    "gbnf": "grammar",
+    "structured_outputs": "structured_outputs",
+    "guided_grammar": "guided_grammar",
+}
+CONTINUATION_FIELDS: dict[Continuation, tuple[dict[str, Any], dict[str, Any]]] = {
+    "plain": ({}, {}),
+    "continue_final_message": ({}, {"continue_final_message": True, "add_generation_prompt": False}),
+    "prefix": ({"prefix": True}, {}),
+}
+"""Fields of the assistant message and of the request body with which a server continues that message."""
+DEFAULT_CONTEXT_LENGTH = 4096
+NO_CUTOFFS = {"top_k": -1, "min_p": 0}
+"""Fields that disable a server's default sampling cut-offs; some servers reject them."""
+NOISE = 0.5
+"""Nats by which the same log-probability may differ between requests."""
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """The answers to the questions of a probe."""
+    """The results of a probe."""
 
     chat: bool
-    logprobs: str
-    top: int
-    plain_sampling: bool
-    n: int
-    distinct: bool
+    logprobs_format: str
+    top_logprobs: int
+    unrestricted_sampling: bool
+    max_n: int
+    distinct_samples: bool
     seed: bool
-    stop: Stop
+    stop: StopHandling
     untempered: bool
-    ids: bool = False
-    lists: bool = False
+    prompt_ids: bool = False
+    prompt_lists: bool = False
     echo: bool = False
     max_tokens_zero: bool = False
-    tokenize: Literal["llama.cpp", "vllm"] | None = None
-    grammar: Grammars | None = None
+    tokenizer: Tokenizer | None = None
+    grammar: GrammarField | None = None
     continuation: Continuation | None = None
     slots: int | None = None
-    context: int | None = None
+    context_length: int | None = None
     end_ids: tuple[int, ...] = ()
     tokens: tuple[bytes, ...] | None = None
-    """All tokens of the vocabulary, where the server tells them."""
+    """All tokens of the vocabulary, if the server reports them."""
 
     @property
     def vocabulary(self) -> Vocabulary | None:
-        """The vocabulary, where it is known."""
+        """The vocabulary, or None if the server does not report it."""
         return None if self.tokens is None else Vocabulary(self.tokens, self.end_ids)
 
+    @property
+    def batches_prompts(self) -> bool:
+        """Whether several prompts in one request are faster than several requests."""
+        return self.prompt_lists and not self.slots
+
     def as_dict(self) -> dict[str, Any]:
-        """All answers by name, the vocabulary by its size."""
+        """Return all results by name, with the size of the vocabulary in place of its tokens."""
         return asdict(replace(self, tokens=None)) | {"tokens": None if self.tokens is None else len(self.tokens)}
 
     def table(self) -> Iterator[tuple[str, str, str]]:
-        """What was asked, what the server does, and what follows from it."""
+        """Yield rows for display: the feature, the result, and its consequence."""
         yes = {True: "yes", False: "no"}
-        yield "log-probabilities", f"{self.logprobs} format", "search ranks by them"
-        yield "alternatives a position", str(self.top), "what a cut or a beam can choose from"
-        vocabulary = f"{len(self.tokens)} tokens" if self.tokens else "not told"
-        yield "vocabulary", vocabulary, "exact masks" if self.tokens else "a token is judged by its bytes alone"
+        yield "log-probabilities", f"{self.logprobs_format} format", "used to rank outputs"
+        yield "alternatives per position", str(self.top_logprobs), "candidates for cuts and beams"
+        vocabulary = f"{len(self.tokens)} tokens" if self.tokens else "not reported"
+        yield "vocabulary", vocabulary, "exact masks" if self.tokens else "tokens are checked by their bytes only"
         yield "before temperature", yes[self.untempered], "" if self.untempered else "samples are drawn at 1.0"
+        one_each = "one request per sample"
+        several = self.max_n > 1
         yield (
             "n",
-            f"up to {self.n}" if self.n > 1 else "ignored or refused",
-            ("samples in one request" if self.n > 1 else "one request a sample"),
+            f"up to {self.max_n}" if several else "ignored or rejected",
+            "several samples per request" if several else one_each,
         )
-        yield "samples of one request differ", yes[self.distinct], "" if self.distinct else "one request a sample"
-        seed_means = "" if self.seed else "a repeated run differs, unless its answers are cached"
-        yield "same seed, same sample", yes[self.seed], seed_means
         yield (
-            "plain sampling (top_k, min_p)",
-            yes[self.plain_sampling],
-            ("" if self.plain_sampling else "the server's own cut-offs apply"),
+            "samples of one request differ",
+            yes[self.distinct_samples],
+            "" if self.distinct_samples else one_each,
         )
-        hidden = {
-            "shown": "",
-            "hidden": "a grammar of one line shows it"
-            if self.grammar == "gbnf"
-            else "what ending costs is asked apart",
-            "ignored": "samples run to their limit",
-        }
-        yield "stop", self.stop, hidden[self.stop]
+        unseeded = "" if self.seed else "a repeated run differs, unless its responses are cached"
+        yield "same seed, same sample", yes[self.seed], unseeded
+        cutoffs = "" if self.unrestricted_sampling else "the server's own cut-offs apply"
+        yield "unrestricted sampling (top_k, min_p)", yes[self.unrestricted_sampling], cutoffs
+        end_score = "a one-line grammar shows it" if self.grammar == "gbnf" else "the end is scored by a request"
+        stop = {"shown": "", "hidden": end_score, "ignored": "samples run to the token limit"}
+        yield "stop", self.stop, stop[self.stop]
         if self.chat:
-            yield (
-                "carries on a begun answer",
-                self.continuation or "no",
-                ("" if self.continuation else "whole answers only: a bad one is closed, not searched on; no beam"),
-            )
+            whole_only = "" if self.continuation else "complete outputs only, closed by the constraint; no beam"
+            yield "continues an assistant prefix", self.continuation or "no", whole_only
         else:
-            yield (
-                "prompts as token ids",
-                yes[self.ids],
-                "" if self.ids else "the server reads every prefix anew as text",
-            )
-            yield "lists of prompts", yes[self.lists], self._lists_mean()
-            yield "echo", yes[self.echo], "" if self.echo else "a text is scored token by token"
+            as_text = "" if self.prompt_ids else "prefixes are sent as text and tokenized again"
+            yield "prompts as token ids", yes[self.prompt_ids], as_text
+            yield "lists of prompts", yes[self.prompt_lists], self._lists_consequence()
+            yield "echo", yes[self.echo], "" if self.echo else "texts are scored token by token"
             yield "max_tokens 0", yes[self.max_tokens_zero], ""
-            yield "tokenizer", self.tokenize or "no", "" if self.tokenize else "prompt lengths are estimated"
+            yield "tokenizer", self.tokenizer or "no", "" if self.tokenizer else "prompt lengths are estimated"
         yield "grammar", self.grammar or "no", "--server-grammar" if self.grammar else ""
-        yield "context", str(self.context or f"not told: {USUAL_CONTEXT} is assumed"), ""
-        yield "at once", str(self.slots or "not told"), ""
+        context_length = self.context_length or f"not reported: {DEFAULT_CONTEXT_LENGTH} is assumed"
+        yield "context length", str(context_length), ""
+        yield "parallel slots", str(self.slots or "not reported"), ""
 
-    def _lists_mean(self) -> str:
-        if self.lists and self.slots:
-            return "not used: each of its slots would read the prompt"
-        return "many prefixes in one request" if self.lists else "one request a prefix"
-
-    @property
-    def batches(self) -> bool:
-        """Whether many prompts in one request are of advantage."""
-        return self.lists and not self.slots
+    def _lists_consequence(self) -> str:
+        if self.prompt_lists and self.slots:
+            return "not used: each slot would process the prompt"
+        return "many prefixes per request" if self.prompt_lists else "one request per prefix"
 
 
-def remembered(server: str, model: str, chat: bool) -> Capabilities | None:
-    """What an earlier probe found; None if there was none, or it cannot be read."""
+def load_capabilities(url: str, model: str, chat: bool) -> Capabilities | None:
+    """Load the results of an earlier probe; None if there are none or the file is damaged."""
     try:
-        told = json.loads(place(server, model, chat).read_text(encoding="utf-8"))
-        if told.pop("version") != VERSION:
+        saved = json.loads(capabilities_path(url, model, chat).read_text(encoding="utf-8"))
+        if saved.pop("version") != VERSION:
             return None
-        tokens = told["tokens"]
-        spelt = None if tokens is None else tuple(map(base64.b64decode, tokens))
-        return Capabilities(**(told | {"tokens": spelt, "end_ids": tuple(told["end_ids"])}))
+        encoded = saved["tokens"]
+        tokens = None if encoded is None else tuple(map(base64.b64decode, encoded))
+        return Capabilities(**(saved | {"tokens": tokens, "end_ids": tuple(saved["end_ids"])}))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def remember(capabilities: Capabilities, server: str, model: str) -> None:
-    """Keep what was found for the next time; where that is not possible, it will be found out again."""
-    told: dict[str, Any] = asdict(replace(capabilities, tokens=None)) | {"version": VERSION}
+def save_capabilities(capabilities: Capabilities, url: str, model: str) -> None:
+    """Save the results of a probe; if the file cannot be written, the next run probes again."""
+    saved: dict[str, Any] = asdict(replace(capabilities, tokens=None)) | {"version": VERSION}
     if capabilities.tokens is not None:
-        told["tokens"] = [base64.b64encode(token).decode() for token in capabilities.tokens]
-    path = place(server, model, capabilities.chat)
+        saved["tokens"] = [base64.b64encode(token).decode() for token in capabilities.tokens]
+    path = capabilities_path(url, model, capabilities.chat)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(told, file)
+            json.dump(saved, file)
         os.replace(file.name, path)
     except OSError:
         return
 
 
-def place(server: str, model: str, chat: bool) -> Path:
-    """The file of a server and model."""
-    name = hashlib.sha256(json.dumps([server, model, chat]).encode()).hexdigest()[:16]
+def capabilities_path(url: str, model: str, chat: bool) -> Path:
+    """Return the file with the capabilities of a model at a server."""
+    name = hashlib.sha256(json.dumps([url, model, chat]).encode()).hexdigest()[:16]
     return cache_folder() / "servers" / f"{name}.json"
+
+
+def grammar_field(kind: GrammarField, grammar: str) -> dict[str, Any]:
+    """Return the request field that constrains samples to a grammar."""
+    return {GRAMMAR_FIELDS[kind]: {"grammar": grammar} if kind == "structured_outputs" else grammar}
+
+
+def same_prediction(one: Entry, other: Entry) -> bool:
+    """Return whether two entries have the same token with the same log-probability."""
+    return one.token.bytes == other.token.bytes and abs(one.logprob - other.logprob) < NOISE
+
+
+def stop_candidate(choice: Choice) -> str | None:
+    """Return a token of the choice usable as a stop: readable, not the first, and not in the text before it."""
+    before = b""
+    for i, entry in enumerate(choice.entries):
+        piece = entry.token.bytes
+        if i and is_text(piece) and piece.strip() and piece not in before and piece not in END_BYTES:
+            return piece.decode()
+        before += piece
+    return None
+
+
+def stop_handling(choice: Choice, stop: str) -> StopHandling:
+    """Return how a server handled a stop that the model would have generated."""
+    if stop in choice.text:
+        return "ignored"
+    return "shown" if any(stop.encode() in entry.token.bytes for entry in choice.entries) else "hidden"
+
+
+def is_untempered(at_one: Sequence[ScoredToken], at_two: Sequence[ScoredToken]) -> bool:
+    """Return whether next tokens at temperatures 1 and 2 have the same log-probabilities."""
+    one, two = dict(at_one), dict(at_two)
+    return all(abs(one[token] - two[token]) < NOISE for token in one.keys() & two.keys())
+
+
+def echo_is_correct(compared: Iterable[tuple[Entry, Sequence[ScoredToken]]]) -> bool:
+    """Return whether echoed entries agree with the next tokens listed at their positions, at least two of them."""
+    listed = 0
+    for entry, following in compared:
+        score = next((s.logprob for s in following if s.token.bytes == entry.token.bytes), None)
+        listed += score is not None
+        too_likely = score is None and entry.logprob > following[-1].logprob + NOISE
+        if too_likely or (score is not None and abs(score - entry.logprob) > NOISE):
+            return False
+    return listed > 1
+
+
+def full_vocabulary(listed: Sequence[ScoredToken], size: int) -> tuple[bytes, ...] | None:
+    """Return the bytes of every token if the alternatives at one position are the whole vocabulary."""
+    tokens = {scored.token.id: scored.token.bytes for scored in listed}
+    return tuple(tokens[i] for i in range(size)) if size and tokens.keys() == set(range(size)) else None

@@ -1,4 +1,4 @@
-"""A model behind `/v1/completions`: prefixes as token ids where the server takes them, else as text."""
+"""Models behind `/v1/completions`: prefixes are sent as token ids if the server accepts them, else as text."""
 
 import math
 import re
@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.batching import PROBE_AGAIN, Ask
-from fewparse.lm.http.client import Failed
-from fewparse.lm.http.remote import RemoteModel, estimate, seed_of
-from fewparse.lm.http.responses import whole
+from fewparse.lm.http.batching import Request
+from fewparse.lm.http.errors import PROBE_HINT
+from fewparse.lm.http.remote import RemoteModel, estimate_tokens, seed_of
+from fewparse.lm.http.responses import prefix_bytes
 from fewparse.lm.http.wire import Entry, Reply
 from fewparse.lm.model import NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
+from fewparse.retry import RetryableError
 from fewparse.vocabulary import Mask, is_text
 
-LIKE_MARKUP = re.compile(r"[<\[]")
-"""A user's text with one of these might be read as markup where it is not tokenized apart."""
+MARKUP_LIKE = re.compile(r"[<\[]")
+"""Characters of a user's text that could be tokenized as markup if the prompt is tokenized as a whole."""
 ONE_LINE = 'root ::= [^\\n]* ("\\n" "\\n"?)?'
 ASCII = "root ::= [\\x00-\\x7f]+"
-MOST_SPELT_OUT = 2000
+MAX_GRAMMAR_TOKENS = 2000
 
 
 class CompletionsModel(RemoteModel):
@@ -33,131 +34,141 @@ class CompletionsModel(RemoteModel):
     kind = "openai"
 
     def tokenize(self, text: str) -> Prefix:
-        """The server's tokens of a text; where it does not tell them, the text as one."""
+        """Return the server's tokens of a text, or the text as one token if the server has no tokenizer."""
         if not text:
             return ()
-        return tuple(self._tokenized(text)) if self._abilities.tokenize == "llama.cpp" else (Token(text.encode()),)
+        if self._capabilities.tokenizer == "llama.cpp":
+            return tuple(self._tokenized(text))
+        return (Token(text.encode()),)
 
     def prompt_length(self, prompt: Prompt) -> int:
-        """How many tokens the prompt has; an estimate where the server does not tell."""
+        """Return the number of tokens of a prompt, an estimate if the server has no tokenizer."""
         ids = self._prompt_ids(prompt)
-        return estimate(prompt.text) if ids is None else len(ids)
+        return estimate_tokens(prompt.text) if ids is None else len(ids)
 
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
-        """By an echo of the whole, one request a continuation; where the server has none, token by token."""
-        if not self._abilities.echo:
+        """Score each continuation by one echo request; token by token if the server has no echo."""
+        if not self._capabilities.echo:
             return super().score(prompt, prefixes, continuations, usage)
         pairs = list(zip(prefixes, continuations, strict=True))
-        asks = [self._echo_ask(prompt, (*prefix, *continuation)) for prefix, continuation in pairs if continuation]
-        replies = iter(self._asker.round(asks, usage))
-        generated = 0 if self._abilities.max_tokens_zero else 1
+        requests = [
+            self._echo_request(prompt, (*prefix, *continuation)) for prefix, continuation in pairs if continuation
+        ]
+        replies = iter(self._batcher.send(requests, usage))
+        generated = 0 if self._capabilities.max_tokens_zero else 1
         return [
-            echoed(next(replies), continuation, generated) if continuation else () for _, continuation in pairs
+            echo_scores(next(replies), continuation, generated) if continuation else ()
+            for _, continuation in pairs
         ]
 
     def _beyond_top(
         self, prompt: Prompt, prefixes: Sequence[Prefix], masks: Sequence[Mask], k: int, stop: bytes, usage: Usage
     ) -> list[NextTokens]:
-        """Where no likely token is allowed: the best one that is, under a grammar of the allowed ones.
+        """Return the best allowed token, sampled greedily under a grammar of the allowed tokens.
 
-        That is a small answer where the whole vocabulary would be megabytes. Where it does not work, it is those.
+        That is a small response where listing the whole vocabulary takes megabytes. If it is not possible, the
+        whole vocabulary is requested.
         """
-        grammars = [self._one_of(mask) for mask in masks]
-        asks = [
-            self._next_ask(prompt, [prefix], self._top).with_body(grammar=grammar, temperature=0)
+        grammars = [self._token_grammar(mask) for mask in masks]
+        requests = [
+            self._next_request(prompt, [prefix], self._top_logprobs).with_body(grammar=grammar, temperature=0)
             for prefix, grammar in zip(prefixes, grammars, strict=True)
             if grammar is not None
         ]
-        replies = iter(self._asker.round(asks, usage))
+        replies = iter(self._batcher.send(requests, usage))
         found: dict[int, NextTokens] = {}
         for i, (mask, grammar) in enumerate(zip(masks, grammars, strict=True)):
             entries = next(replies).choices[0].entries if grammar is not None else ()
             if entries and 0 <= entries[0].token.id < len(mask) and mask[entries[0].token.id]:
-                thought = self._reader.thought(entries[0].alternatives, 0, stop, None)
-                found[i] = thought._replace(best=(ScoredToken(entries[0].token, entries[0].logprob),))
+                unmasked = self._reader.next_tokens(entries[0].alternatives, 0, stop, None)
+                found[i] = unmasked._replace(best=(ScoredToken(entries[0].token, entries[0].logprob),))
         left = [i for i in range(len(masks)) if i not in found]
-        whole = super()._beyond_top(prompt, [prefixes[i] for i in left], [masks[i] for i in left], k, stop, usage)
-        found |= dict(zip(left, whole, strict=True))
+        all_listed = super()._beyond_top(
+            prompt, [prefixes[i] for i in left], [masks[i] for i in left], k, stop, usage
+        )
+        found |= dict(zip(left, all_listed, strict=True))
         return [found[i] for i in range(len(masks))]
 
-    def _one_of(self, mask: Mask) -> str | None:
-        """A grammar of the allowed tokens; None where the server takes none, or they are too many or no text."""
-        if self._abilities.grammar != "gbnf" or self.vocabulary is None or int(mask.sum()) > MOST_SPELT_OUT:
+    def _token_grammar(self, mask: Mask) -> str | None:
+        """Return a grammar of the allowed tokens; None if unsupported, too large, or not all tokens are text."""
+        if self._capabilities.grammar != "gbnf" or self.vocabulary is None or int(mask.sum()) > MAX_GRAMMAR_TOKENS:
             return None
         texts = [self.vocabulary.tokens[i] for i in np.flatnonzero(mask)]
         if not all(map(is_text, texts)):
             return None
-        spelt = ("".join(f"\\U{ord(char):08x}" for char in text.decode()) for text in texts)
-        return "root ::= " + " | ".join(f'"{text}"' for text in spelt)
+        escaped = ("".join(f"\\U{ord(char):08x}" for char in text.decode()) for text in texts)
+        return "root ::= " + " | ".join(f'"{text}"' for text in escaped)
 
     def _text(self, prompt: Prompt, prefix: Prefix) -> bytes | None:
-        return None if isinstance(self._written(prompt, prefix), list) else whole(prefix)
+        return None if isinstance(self._prompt_field(prompt, prefix), list) else prefix_bytes(prefix)
 
-    def _next_ask(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, again: int = 0) -> Ask:
-        prompts = [self._written(prompt, prefix) for prefix in prefixes]
+    def _next_request(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, resample: int = 0) -> Request:
+        prompts = [self._prompt_field(prompt, prefix) for prefix in prefixes]
         body = self._body(prompts if len(prompts) > 1 else prompts[0])
-        body |= self._any_token(again) | {"logprobs": top}
-        if again and self._abilities.grammar == "gbnf":
+        body |= self._any_token(resample) | {"logprobs": top}
+        if resample and self._capabilities.grammar == "gbnf":
             body |= {"grammar": ASCII}
         lengths = sum(self.prompt_length(prompt) + len(prefix) for prefix in prefixes)
-        return Ask(body, len(prefixes), lengths, len(prefixes), questions=len(prefixes))
+        return Request(body, len(prefixes), lengths, len(prefixes), prompts=len(prefixes))
 
-    def _sampling_ask(
-        self, prompt: Prompt, prefix: Prefix, sampling: Sampling, n: int, which: int, first: int
-    ) -> Ask:
-        longest = sampling.max_tokens - len(prefix)
-        body = self._body(self._written(prompt, prefix)) | {
+    def _sampling_request(
+        self, prompt: Prompt, prefix: Prefix, sampling: Sampling, n: int, index: int, first: int
+    ) -> Request:
+        max_tokens = sampling.max_tokens - len(prefix)
+        body = self._body(self._prompt_field(prompt, prefix)) | {
             "temperature": self._temperature(sampling),
-            "max_tokens": longest,
-            "logprobs": min(max(1, sampling.alternatives), self._abilities.top),
-            "seed": seed_of(sampling.seed, which, first),
+            "max_tokens": max_tokens,
+            "logprobs": min(max(1, sampling.alternatives), self._capabilities.top_logprobs),
+            "seed": seed_of(sampling.seed, index, first),
             **({"n": n} if n > 1 else {}),
             **self._stop_or_grammar(prefix, sampling),
         }
-        return Ask(body, n, self.prompt_length(prompt) + len(prefix), n * longest, sample=first)
+        return Request(body, n, self.prompt_length(prompt) + len(prefix), n * max_tokens, sample=first)
 
     def _stop_or_grammar(self, prefix: Prefix, sampling: Sampling) -> dict[str, Any]:
-        """How a sample is kept short: by the domain's grammar, or by the stop.
+        """Return the fields that end a sample: the domain's grammar, or the stop.
 
-        A server that stops but hides what the model thought at the stop is given a grammar of one line instead:
-        it ends there too, and shows it.
+        If the server hides the log-probabilities at the stop, a grammar of one line ends the sample there instead.
         """
         stop = sampling.stop.decode()
         if sampling.grammar is not None and not prefix:
             return {**self._grammar(sampling.grammar), "stop": [stop]}
-        if self._abilities.stop == "hidden" and self._abilities.grammar == "gbnf" and stop == "\n":
+        if self._capabilities.stop == "hidden" and self._capabilities.grammar == "gbnf" and stop == "\n":
             return {"grammar": ONE_LINE}
         return {"stop": [stop]}
 
-    def _echo_ask(self, prompt: Prompt, said: Prefix) -> Ask:
-        longest = 0 if self._abilities.max_tokens_zero else 1
-        body = self._body(self._written(prompt, said)) | {"echo": True, "logprobs": 1, "max_tokens": longest}
-        return Ask(body | {"temperature": 1}, 1, self.prompt_length(prompt) + len(said), 1)
+    def _echo_request(self, prompt: Prompt, output: Prefix) -> Request:
+        max_tokens = 0 if self._capabilities.max_tokens_zero else 1
+        body = self._body(self._prompt_field(prompt, output))
+        body |= {"echo": True, "logprobs": 1, "max_tokens": max_tokens, "temperature": 1}
+        return Request(body, 1, self.prompt_length(prompt) + len(output), 1)
 
     def _body(self, prompt: Any) -> dict[str, Any]:
-        return {"model": self._model, "prompt": prompt} | self._plain()
+        return {"model": self._model, "prompt": prompt} | self._no_cutoffs()
 
-    def _written(self, prompt: Prompt, prefix: Prefix) -> str | list[int]:
-        """The prompt and what was said behind it, as the server reads it."""
+    def _prompt_field(self, prompt: Prompt, prefix: Prefix) -> str | list[int]:
+        """Return the prompt and the prefix as the request states them: token ids or text."""
         ids = self._prompt_ids(prompt)
         if ids is not None and all(token.id >= 0 for token in prefix):
             return [*ids, *(token.id for token in prefix)]
-        said = whole(prefix)
-        if not is_text(said):
-            raise ServerUnfit(f"{self._asker.server.url} takes text only, and {said!r} ends within a character")
-        return prompt.text + said.decode()
+        text = prefix_bytes(prefix)
+        if not is_text(text):
+            raise ServerUnfit(
+                f"{self._batcher.client.url} accepts text only, and {text!r} ends within a character"
+            )
+        return prompt.text + text.decode()
 
     @cached_property
     def _prompt_ids(self) -> Any:
-        return lru_cache(maxsize=256)(self._read_prompt)
+        return lru_cache(maxsize=256)(self._tokenize_prompt)
 
-    def _read_prompt(self, prompt: Prompt) -> tuple[int, ...] | None:
-        """The ids of a prompt, only the template's own markup being read as such; None where it goes as text."""
-        if not self._abilities.ids or self._abilities.tokenize != "llama.cpp":
+    def _tokenize_prompt(self, prompt: Prompt) -> tuple[int, ...] | None:
+        """Return the ids of a prompt, with only the template's markup as special tokens; None to send text."""
+        if not self._capabilities.prompt_ids or self._capabilities.tokenizer != "llama.cpp":
             return None
-        if not any(LIKE_MARKUP.search(part.text) for part in prompt.parts if not part.markup):
+        if not any(MARKUP_LIKE.search(part.text) for part in prompt.parts if not part.markup):
             return tuple(token.id for token in self._tokenized(prompt.text, special=True, begin=True))
         ids: list[int] = []
         for i, part in enumerate(prompt.parts):
@@ -166,43 +177,43 @@ class CompletionsModel(RemoteModel):
 
     def _tokenized(self, text: str, special: bool = False, begin: bool = False) -> list[Token]:
         body = {"content": text, "add_special": begin, "parse_special": special, "with_pieces": True}
-        tokens: list[Token] = self._asker.server.ask("/tokenize", body, read_tokens).content
-        return tokens
+        return self._batcher.client.post("/tokenize", body, parse_tokens).content
 
 
-def read_tokens(answer: Any) -> list[Token]:
-    """The tokens of llama.cpp's tokenizer; a piece that is no text is a list of bytes."""
+def parse_tokens(payload: Any) -> list[Token]:
+    """Parse the response of llama.cpp's tokenizer; a piece that is not text is a list of bytes."""
     try:
         return [
             Token(t["piece"].encode() if isinstance(t["piece"], str) else bytes(t["piece"]), t["id"])
-            for t in answer["tokens"]
+            for t in payload["tokens"]
         ]
     except (KeyError, TypeError, ValueError):
-        raise Failed("its answer has not the shape of tokens") from None
+        raise RetryableError("the response does not have the structure of tokens") from None
 
 
-def echoed(reply: Reply, continuation: Prefix, generated: int) -> tuple[float, ...]:
-    """The scores of the end of an echo, before the tokens that the server had to say of its own.
+def echo_scores(reply: Reply, continuation: Prefix, generated: int) -> tuple[float, ...]:
+    """Return the scores of a continuation at the end of an echo, before the `generated` tokens.
 
-    One by one where the server cut the text as we did, else in a sum.
+    One score for each token if the server tokenizes the text the same way, else zeros and the sum.
     """
-    said = whole(continuation)
-    told = reply.choices[0].entries
-    scores = ends_with(told[: len(told) - generated], said) or ends_with(told, said)  # its own may be hidden
+    text = prefix_bytes(continuation)
+    entries = reply.choices[0].entries
+    # The generated token may not be listed.
+    scores = suffix_scores(entries[: len(entries) - generated], text) or suffix_scores(entries, text)
     if scores is None:
-        raise ServerUnfit("the server does not repeat the text that it should score", PROBE_AGAIN)
+        raise ServerUnfit("the server does not echo the text to be scored", PROBE_HINT)
     if len(scores) == len(continuation):
         return scores
     return (*[0.0] * (len(continuation) - 1), math.fsum(scores))
 
 
-def ends_with(told: Sequence[Entry], said: bytes) -> tuple[float, ...] | None:
-    """The scores of the last entries, if these say it: the first of them may begin a little earlier."""
+def suffix_scores(entries: Sequence[Entry], text: bytes) -> tuple[float, ...] | None:
+    """Return the scores of the last entries if they end with the text; the first may begin before it."""
     scores: list[float] = []
-    text = b""
-    for entry in reversed(told):
-        text = entry.token.bytes + text
+    suffix = b""
+    for entry in reversed(entries):
+        suffix = entry.token.bytes + suffix
         scores.insert(0, entry.logprob)
-        if len(text) >= len(said):
+        if len(suffix) >= len(text):
             break
-    return tuple(scores) if text.endswith(said) else None
+    return tuple(scores) if suffix.endswith(text) else None

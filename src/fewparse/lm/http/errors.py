@@ -1,4 +1,4 @@
-"""What servers say when they say no, in our words, with what to do next."""
+"""Convert error responses and network failures to fewparse errors with a hint."""
 
 import re
 import socket
@@ -8,104 +8,107 @@ from typing import Any, NamedTuple
 
 from fewparse.errors import ContextOverflow, FewparseError, ModelError, ServerRefused, ServerUnavailable
 
-LONGEST_QUOTE = 300
-OUT_OF_MONEY = ("insufficient_quota", "billing", "credit balance")
-CONTEXT_WORDS = ("context", "too long", "maximum input length", "prompt is longer")
+MAX_QUOTE_LENGTH = 300
+PROBE_HINT = "`fewparse models probe` tests again what the server supports."
+QUOTA_PHRASES = ("insufficient_quota", "billing", "credit balance")
+CONTEXT_PHRASES = ("context", "too long", "maximum input length", "prompt is longer")
 NUMBER = re.compile(r"\d{2,}")
-ROOM = re.compile(r"(?:context (?:length|size|window)|at most|maximum|limit)[^\d.;]{0,20}(\d{2,})", re.IGNORECASE)
+CONTEXT_LIMIT = re.compile(
+    r"(?:context (?:length|size|window)|at most|maximum|limit)[^\d.;]{0,20}(\d{2,})", re.IGNORECASE
+)
 
 
-class Refusal(NamedTuple):
-    """A server's no: its reason in short, the error it makes, and whether it is final whatever its status."""
+class ErrorResponse(NamedTuple):
+    """An error response: a short reason, the error to raise, and whether it is final whatever the status."""
 
     reason: str
     error: FewparseError
     final: bool
 
 
-def refusal(status: int, answer: Any, url: str, body: Mapping[str, Any], said: str) -> Refusal:
-    """What a status other than 200 means; `said` are the server's words, without secrets."""
-    code = str(error_of(answer).get("code") or error_of(answer).get("type") or "")
-    told = f"{code} {said}".lower()
-    out_of_money = status == 402 or (status == 429 and any(word in told for word in OUT_OF_MONEY))
-    reason = f"status {status}{f': {said}' if said else ''}"
-    error: ModelError = ServerRefused(f"{url} refuses the request ({reason})", hint_for(said))
+def read_error_response(
+    status: int, payload: Any, url: str, body: Mapping[str, Any], message: str
+) -> ErrorResponse:
+    """Interpret a status other than 200; `message` is the server's own text, without secrets."""
+    code = str(error_object(payload).get("code") or error_object(payload).get("type") or "")
+    description = f"{code} {message}".lower()
+    no_quota = status == 402 or (status == 429 and any(phrase in description for phrase in QUOTA_PHRASES))
+    reason = f"status {status}{f': {message}' if message else ''}"
+    error: ModelError = ServerRefused(f"{url} rejected the request ({reason})", hint_for(message))
     if status in (401, 403):
         error = ServerRefused(
-            f"{url} refuses the key, or the lack of one ({reason})",
-            "Put the right one into OPENAI_API_KEY (or FEWPARSE_API_KEY, which comes first).",
+            f"{url} rejected the API key, or requires one ({reason})",
+            "Set OPENAI_API_KEY to the right key (or FEWPARSE_API_KEY, which takes precedence).",
         )
     elif status == 404:
         error = ServerRefused(
-            f"{url} knows no such model or address ({reason})",
-            f"The model asked for is {body.get('model')!r}. `fewparse models probe` shows which there are; "
-            "a model that only chats is openai-chat:NAME; the address (--base-url) mostly ends in /v1.",
+            f"{url} has no such model or endpoint ({reason})",
+            f"The requested model is {body.get('model')!r}. `fewparse models probe` lists the available ones; "
+            "a chat-only model is openai-chat:NAME; the base URL (--base-url) usually ends in /v1.",
         )
     elif status in (301, 302, 303, 307, 308):
-        error = ServerRefused(f"{url} sends us elsewhere ({reason})", "Give the final address as --base-url.")
-    elif out_of_money:
+        error = ServerRefused(f"{url} redirects elsewhere ({reason})", "Pass the final address as --base-url.")
+    elif no_quota:
         error = ServerRefused(
-            f"{url}: the account has nothing left to spend ({reason})",
-            "Look at the account's plan and billing; what was answered is cached.",
+            f"{url}: the account has no credit left ({reason})",
+            "Check the account's plan and billing; the responses received so far are cached.",
         )
-    elif status in (400, 413, 422) and any(word in said.lower() for word in CONTEXT_WORDS):
-        error = overflow(answer, said) or error
-    return Refusal(reason, error, out_of_money)
+    elif status in (400, 413, 422) and any(phrase in message.lower() for phrase in CONTEXT_PHRASES):
+        error = context_overflow(payload, message) or error
+    return ErrorResponse(reason, error, no_quota)
 
 
-def overflow(answer: Any, said: str) -> ContextOverflow | None:
-    """A context too long, in whichever words: how much was needed, and how much there is."""
-    told = error_of(answer)
-    if isinstance(told.get("n_prompt_tokens"), int) and isinstance(told.get("n_ctx"), int):
-        return ContextOverflow(told["n_prompt_tokens"], told["n_ctx"])
-    numbers = {int(number) for number in NUMBER.findall(said)}
+def context_overflow(payload: Any, message: str) -> ContextOverflow | None:
+    """Return the error for a prompt beyond the context length; None if the message has not both lengths."""
+    error = error_object(payload)
+    if isinstance(error.get("n_prompt_tokens"), int) and isinstance(error.get("n_ctx"), int):
+        return ContextOverflow(error["n_prompt_tokens"], error["n_ctx"])
+    numbers = {int(number) for number in NUMBER.findall(message)}
     if len(numbers) < 2:
         return None
-    room = ROOM.search(said)
-    return ContextOverflow(max(numbers), int(room[1]) if room else min(numbers))
+    limit = CONTEXT_LIMIT.search(message)
+    return ContextOverflow(max(numbers), int(limit[1]) if limit else min(numbers))
 
 
-def hint_for(said: str) -> str:
-    """What to do about a refusal that only the server's own words explain."""
-    if "chat" in said.lower():
-        return "This model seems to chat only: use openai-chat:NAME."
-    return "`fewparse models probe` finds out anew what the server does."
+def hint_for(message: str) -> str:
+    """Return the hint for a rejected request that only the server's message explains."""
+    if "chat" in message.lower():
+        return "This model seems to support chat only: use openai-chat:NAME."
+    return PROBE_HINT
 
 
-def network_failure(error: Exception, url: str) -> ServerUnavailable | None:
-    """A failure to connect that trying again will not mend; None for others."""
+def permanent_network_error(error: Exception, url: str) -> ServerUnavailable | None:
+    """Return the error for a failure that a retry cannot fix (TLS, unknown host); None for others."""
     cause: BaseException | None = error
     while cause is not None:
-        words = one_line(str(cause))
-        if isinstance(cause, ssl.SSLError) or "SSL" in words or "certificate" in words.lower():
+        text = quote(str(cause))
+        if isinstance(cause, ssl.SSLError) or "SSL" in text or "certificate" in text.lower():
             return ServerUnavailable(
-                f"{url}: no secure connection ({words})",
-                "Is it https:// at all? A certificate of your own: SSL_CERT_FILE names the file to trust.",
+                f"{url}: no secure connection ({text})",
+                "Does the server use https://? For a private certificate, set SSL_CERT_FILE to the file to trust.",
             )
         if isinstance(cause, socket.gaierror):
-            return ServerUnavailable(
-                f"{url}: there is no such host ({words})", "Is the address (--base-url) right?"
-            )
+            return ServerUnavailable(f"{url}: unknown host ({text})", "Check the address (--base-url).")
         cause = cause.__cause__ or cause.__context__
     return None
 
 
-def error_of(answer: Any) -> dict[str, Any]:
-    """The error object of an answer, wherever servers put it."""
-    if not isinstance(answer, dict):
+def error_object(payload: Any) -> dict[str, Any]:
+    """Return the error object of a response, in whichever field the server puts it."""
+    if not isinstance(payload, dict):
         return {}
-    told = answer.get("error", answer)
-    return told if isinstance(told, dict) else {"message": told}
+    error = payload.get("error", payload)
+    return error if isinstance(error, dict) else {"message": error}
 
 
-def message(answer: Any) -> str:
-    """What the server says went wrong."""
-    told = error_of(answer)
-    said = told.get("message") or told.get("detail") or told.get("error") or ""
-    return said if isinstance(said, str) else str(said)
+def error_message(payload: Any) -> str:
+    """Return the error message of a response, or an empty string."""
+    error = error_object(payload)
+    text = error.get("message") or error.get("detail") or error.get("error") or ""
+    return text if isinstance(text, str) else str(text)
 
 
-def one_line(text: str) -> str:
-    """As much of a text as is worth quoting."""
+def quote(text: str) -> str:
+    """Return a text on one line, cut to `MAX_QUOTE_LENGTH`."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= LONGEST_QUOTE else flat[:LONGEST_QUOTE] + "…"
+    return flat if len(flat) <= MAX_QUOTE_LENGTH else flat[:MAX_QUOTE_LENGTH] + "…"

@@ -1,117 +1,118 @@
-"""Open a model behind a server: its address, its key, what it does, what it costs."""
+"""Open a remote model: connection settings, API key, capabilities, price."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from fewparse.errors import ServerError, ServerRefused, UnknownName, UsageError
-from fewparse.lm.http.budget import Budget, BudgetLimits
-from fewparse.lm.http.capabilities import Capabilities, remember, remembered
+from fewparse.lm.http.budget import Budget, BudgetLimits, price_of
+from fewparse.lm.http.capabilities import Capabilities, load_capabilities, save_capabilities
 from fewparse.lm.http.chat import ChatModel
-from fewparse.lm.http.client import RetryPolicy, Server
+from fewparse.lm.http.client import DEFAULT_MAX_CONCURRENCY, HttpClient
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.probe import probe
-from fewparse.lm.http.remote import DEFAULT_MAX_CONCURRENCY, USUAL_TOP, RemoteModel
-from fewparse.lm.prices import price_of
+from fewparse.lm.http.remote import DEFAULT_TOP_LOGPROBS, RemoteModel
 from fewparse.lm.response_cache import ResponseCache, response_cache_path, warn
+from fewparse.retry import RetryPolicy
 
 KINDS: dict[str, type[RemoteModel]] = {"openai": CompletionsModel, "openai-chat": ChatModel}
-OPENAI = "https://api.openai.com/v1"
-KEYS = ("FEWPARSE_API_KEY", "OPENAI_API_KEY")
-ADDRESSES = ("FEWPARSE_BASE_URL", "OPENAI_BASE_URL")
+OPENAI_URL = "https://api.openai.com/v1"
+KEY_VARIABLES = ("FEWPARSE_API_KEY", "OPENAI_API_KEY")
+URL_VARIABLES = ("FEWPARSE_BASE_URL", "OPENAI_BASE_URL")
 
 
 @dataclass(frozen=True)
 class RemoteSettings:
-    """How to speak to a server. What is left out comes from the environment, or is found out.
+    """How to connect to a server; missing values come from the environment or from a probe.
 
-    `max_concurrency` bounds the requests under way and the utterances parsed at the same time. `cached` keeps
-    answers and finds those that are kept. `top` is how many next tokens are asked for. `tell` hears of a cache
-    that cannot be used.
+    `max_concurrency` limits the requests in progress and the utterances parsed at the same time. `cache` stores
+    and reuses responses. `top_logprobs` is how many next tokens are requested. `on_warning` is called with a
+    message if the cache cannot be used.
     """
 
     base_url: str | None = None
     max_concurrency: int | None = None
-    patience: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     limits: BudgetLimits = field(default_factory=BudgetLimits)
-    cached: bool = True
+    cache: bool = True
     context_length: int | None = None
-    top: int = USUAL_TOP
-    tell: Callable[[str], None] = warn
+    top_logprobs: int = DEFAULT_TOP_LOGPROBS
+    on_warning: Callable[[str], None] = warn
 
     @property
-    def address(self) -> str:
-        """Where the server is."""
-        return self.base_url or from_environment(ADDRESSES) or OPENAI
+    def url(self) -> str:
+        """The base URL: given, from the environment, or OpenAI's."""
+        return self.base_url or from_environment(URL_VARIABLES) or OPENAI_URL
 
-    def connect(self, cached: bool) -> Server:
-        """The server, with its key."""
-        url, key = self.address, from_environment(KEYS)
-        if key is None and url.rstrip("/") == OPENAI:
+    def connect(self, use_cache: bool) -> HttpClient:
+        """Return a client with the API key from the environment; raise UsageError if OpenAI's is missing."""
+        url, key = self.url, from_environment(KEY_VARIABLES)
+        if key is None and url.rstrip("/") == OPENAI_URL:
             raise UsageError(
-                f"{OPENAI} needs a key, and there is none",
-                "Put it into OPENAI_API_KEY; or name another server with --base-url.",
+                f"{OPENAI_URL} needs an API key, and none is set",
+                "Set OPENAI_API_KEY, or choose another server with --base-url.",
             )
-        cache = ResponseCache(response_cache_path(), on_warning=self.tell) if cached and self.cached else None
-        return Server(url, key, self.patience, cache, self.max_concurrency or DEFAULT_MAX_CONCURRENCY)
+        cache = (
+            ResponseCache(response_cache_path(), on_warning=self.on_warning) if use_cache and self.cache else None
+        )
+        return HttpClient(url, key, self.retry, cache, self.max_concurrency or DEFAULT_MAX_CONCURRENCY)
 
 
-def open_remote(kind: str, name: str, remote: RemoteSettings) -> RemoteModel:
-    """The model of that name; what its server does is found out the first time, and remembered."""
-    if name and remote.limits.dollars is not None:
-        Budget(remote.limits, price_of(name, remote.address))  # refused before a probe costs anything
-    server, name, capabilities = examined(kind, name, remote)
-    budget = Budget(remote.limits, price_of(name, server.url))
-    max_concurrency = remote.max_concurrency or capabilities.slots or DEFAULT_MAX_CONCURRENCY
-    connected = replace(remote, max_concurrency=max_concurrency).connect(cached=True)
-    return KINDS[kind](connected, name, capabilities, budget, max_concurrency, remote.context_length, remote.top)
-
-
-def examined(kind: str, name: str, remote: RemoteSettings, anew: bool = False) -> tuple[Server, str, Capabilities]:
-    """The server, closed again, the name of its model in full, and what it does; found out anew if wished."""
-    chat = KINDS[kind] is ChatModel
-    server = remote.connect(cached=False)
-    try:
-        name = name or only_model(server)
-        found = None if anew else remembered(server.url, name, chat)
-        if found is None:
-            found = probe(server, name, chat)
-            remember(found, server.url, name)
-    except ServerRefused as error:
-        raise with_known_models(error, server, name) from None
-    finally:
-        server.close()
-    return server, name, found
-
-
-def only_model(server: Server) -> str:
-    """The model of a server that has one."""
-    names = served(server)
-    if len(names) != 1:
-        hint = f"It has {', '.join(names)}." if names else "It does not tell which it has."
-        raise UsageError(f"which model of {server.url}? Name it behind the colon", hint)
-    return names[0]
-
-
-def served(server: Server) -> list[str]:
-    """The names of the models that a server tells it has."""
-    told = server.get("/v1/models")
-    models = told.get("data") if isinstance(told, Mapping) else None
-    return (
-        [str(model.get("id")) for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+def open_remote(kind: str, name: str, settings: RemoteSettings) -> RemoteModel:
+    """Open a model by its name at the server; the first time, the server is probed and the result saved."""
+    if name and settings.limits.max_cost is not None:
+        Budget(settings.limits, price_of(name, settings.url))  # fails before the probe costs anything
+    probed, name, capabilities = probe_model(kind, name, settings)
+    budget = Budget(settings.limits, price_of(name, probed.url))
+    max_concurrency = settings.max_concurrency or capabilities.slots or DEFAULT_MAX_CONCURRENCY
+    client = replace(settings, max_concurrency=max_concurrency).connect(use_cache=True)
+    return KINDS[kind](
+        client, name, capabilities, budget, max_concurrency, settings.context_length, settings.top_logprobs
     )
 
 
-def with_known_models(error: ServerRefused, server: Server, name: str) -> ServerError | UnknownName:
-    """A refusal, with the names that would have been known where that may be why."""
+def probe_model(
+    kind: str, name: str, settings: RemoteSettings, refresh: bool = False
+) -> tuple[HttpClient, str, Capabilities]:
+    """Return the closed client, the full model name, and the capabilities, probed if none are saved."""
+    chat = KINDS[kind] is ChatModel
+    client = settings.connect(use_cache=False)
     try:
-        names: list[Any] = served(server)
+        name = name or only_model(client)
+        capabilities = None if refresh else load_capabilities(client.url, name, chat)
+        if capabilities is None:
+            capabilities = probe(client, name, chat)
+            save_capabilities(capabilities, client.url, name)
+    except ServerRefused as error:
+        raise with_model_names(error, client, name) from None
+    finally:
+        client.close()
+    return client, name, capabilities
+
+
+def only_model(client: HttpClient) -> str:
+    """Return the name of a server's only model; raise UsageError if it has several."""
+    names = model_names(client)
+    if len(names) != 1:
+        hint = f"It has {', '.join(names)}." if names else "It does not list its models."
+        raise UsageError(f"which model of {client.url}? Give its name after the colon", hint)
+    return names[0]
+
+
+def model_names(client: HttpClient) -> list[str]:
+    """Return the names of the models that a server lists."""
+    return [str(model.get("id")) for model in client.list_models()]
+
+
+def with_model_names(error: ServerRefused, client: HttpClient, name: str) -> ServerError | UnknownName:
+    """Return an error that suggests the server's model names if the requested one is not among them."""
+    try:
+        names = model_names(client)
     except ServerError:
         return error
-    return UnknownName(f"model of {server.url}", name, names) if names and name not in names else error
+    return UnknownName(f"model of {client.url}", name, names) if names and name not in names else error
 
 
 def from_environment(names: tuple[str, ...]) -> str | None:
-    """The first of these variables that says something."""
+    """Return the first of these environment variables that is not empty."""
     return next((value for name in names if (value := os.environ.get(name, "").strip())), None)

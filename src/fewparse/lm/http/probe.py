@@ -1,16 +1,32 @@
-"""Ask a server a few small questions, to learn what it really does: its word alone is no contract."""
+"""Probe a server: test with a few small requests what it supports, instead of relying on its documentation."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from fewparse.errors import ServerError, ServerRefused, ServerUnavailable, ServerUnfit
-from fewparse.lm.http.capabilities import NO_CUT_OFFS, Capabilities, Continuation, Grammars, Stop
-from fewparse.lm.http.client import Server
-from fewparse.lm.http.hearing import NOISE, alike, facts, joined, stop_within, vocabulary
-from fewparse.lm.http.responses import END_MARKS
-from fewparse.lm.http.wire import CONTENT, LEGACY, Choice, Reply, read_reply
+from fewparse.lm.http.capabilities import (
+    CONTINUATION_FIELDS,
+    GRAMMAR_FIELDS,
+    NO_CUTOFFS,
+    NOISE,
+    Capabilities,
+    Continuation,
+    GrammarField,
+    StopHandling,
+    Tokenizer,
+    echo_is_correct,
+    full_vocabulary,
+    grammar_field,
+    is_untempered,
+    same_prediction,
+    stop_candidate,
+    stop_handling,
+)
+from fewparse.lm.http.client import HttpClient
+from fewparse.lm.http.responses import END_TOKENS
+from fewparse.lm.http.wire import Choice, Reply, json_object, logprobs_format, parse_reply, spelling
 from fewparse.lm.model import ScoredToken
 from fewparse.vocabulary import is_text
 
@@ -21,345 +37,314 @@ PROMPTS = (
     "The days of the week are",
     "x y z",
 )
-"""The first of these that the model has something to say to is what it is asked about."""
-ANOTHER_PROMPT = "The sun is"
-LENGTH = 8
-"""How many tokens it is asked to say."""
-WIDTHS = (2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
-TOPS = (1, 5, 10, 20, 50, 100, 1000)
-CHAT_TOPS = (1, 5, 10, 20, 100)
-MOST_LOOKED_AT = 1000
-ECHOES_COMPARED, SEEDS = 6, 5
+"""The first prompt that the model completes at sufficient length is used for all tests."""
+SECOND_PROMPT = "The sun is"
+COMPLETION_TOKENS = 8
+SAMPLE_COUNTS = (2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
+TOP_LOGPROBS = (1, 5, 10, 20, 50, 100, 1000)
+CHAT_TOP_LOGPROBS = (1, 5, 10, 20, 100)
+MAX_COMPARED_LOGPROBS = 1000
+COMPARED_ECHO_TOKENS, SEEDS = 6, 5
 LITERAL = "zq!"
-TRIES = 5
-"""How often to ask where an error of the server's may mean that it cannot do what it is asked."""
-ELSEWHERE = (
-    "Use a server that gives them (llama.cpp, vLLM, SGLang and OpenAI's completions do), or a model in this "
+MAX_ATTEMPTS = 5
+"""Attempts where an error response may mean that the tested feature is not supported."""
+USE_ANOTHER = (
+    "Use a server that returns them (llama.cpp, vLLM, SGLang and OpenAI's completions do), or a model in this "
     "process: --model embedded, gguf:PATH or hf:NAME."
 )
 
 
-class Probe:
-    """The questions, of one endpoint."""
+def probe(client: HttpClient, model: str, chat: bool = False) -> Capabilities:
+    """Return what a server supports for a model; raise ServerUnfit if search cannot use it."""
+    return Probe(client, model, chat).run()
 
-    def __init__(self, server: Server, model: str, chat: bool) -> None:
-        self._server = server
+
+class Probe:
+    """The tests of one endpoint."""
+
+    def __init__(self, client: HttpClient, model: str, chat: bool) -> None:
+        self._client = client
         self._model = model
         self._chat = chat
-        self._tries: int | None = None
-        self._plain: dict[str, Any] = {}
+        self._max_attempts: int | None = None
+        self._cutoffs: dict[str, Any] = {}
         self._prompt = PROMPTS[0]
 
     def run(self) -> Capabilities:
-        """All questions, in the order in which answers build on each other."""
-        props = self._facts("/props")
+        """Run all tests; later ones use the results of earlier ones."""
+        props = self._get_optional("/props")
         listed = next((m for m in self._models() if m.get("id") == self._model), {})
-        meta = facts(listed.get("meta"))
-        logprobs, said = self._first_words()
-        size = meta.get("n_vocab") or 0
-        usual = self._most_alternatives(size)
-        tokenize, ids = self._tokenizer()
-        n = self._most_samples()
-        zero = not self._chat and self._zero_tokens()
-        lists = not self._chat and self._takes_lists(said)
-        settings = facts(props.get("default_generation_settings"))
+        meta = json_object(listed.get("meta"))
+        style, greedy = self._choose_prompt()
+        vocabulary_size = meta.get("n_vocab") or 0
+        alternatives = self._most_alternatives(vocabulary_size)
+        tokenizer, ids = self._tokenizer()
+        n = self._max_n()
+        zero = not self._chat and self._passes(lambda: not self._complete(max_tokens=0).choices[0].text)
+        lists = not self._chat and self._prompt_lists(greedy)
+        settings = json_object(props.get("default_generation_settings"))
         return Capabilities(
             chat=self._chat,
-            logprobs=logprobs,
-            top=len(usual),
-            plain_sampling=bool(self._plain),
-            n=n,
-            distinct=n > 1 and self._samples_differ(min(n, 5)),
-            seed=self._seed_holds(),
-            stop=self._stop(said),
-            untempered=self._untempered(usual),
-            ids=not self._chat and self._takes_ids(ids, said),
-            lists=lists,
-            echo=not self._chat and self._echoes(zero, lists, min(len(usual), MOST_LOOKED_AT)),
+            logprobs_format=style,
+            top_logprobs=len(alternatives),
+            unrestricted_sampling=bool(self._cutoffs),
+            max_n=n,
+            distinct_samples=n > 1 and self._distinct_samples(min(n, 5)),
+            seed=self._seed(),
+            stop=self._stop(greedy),
+            untempered=self._untempered(alternatives),
+            prompt_ids=not self._chat and self._prompt_ids(ids, greedy),
+            prompt_lists=lists,
+            echo=not self._chat and self._echo(zero, lists, min(len(alternatives), MAX_COMPARED_LOGPROBS)),
             max_tokens_zero=zero,
-            tokenize=None if self._chat else tokenize,
+            tokenizer=None if self._chat else tokenizer,
             grammar=self._grammar(),
-            continuation=self._continuation(said) if self._chat else None,
+            continuation=self._continuation(greedy) if self._chat else None,
             slots=props.get("total_slots"),
-            context=settings.get("n_ctx") or listed.get("max_model_len") or meta.get("n_ctx"),
-            end_ids=self._end_ids() if tokenize == "llama.cpp" else (),
-            tokens=None if self._chat else vocabulary(usual, size),
+            context_length=settings.get("n_ctx") or listed.get("max_model_len") or meta.get("n_ctx"),
+            end_ids=self._end_ids() if tokenizer == "llama.cpp" else (),
+            tokens=None if self._chat else full_vocabulary(alternatives, vocabulary_size),
         )
 
-    def _ask(self, prompt: Any = None, read: Callable[[Any], Reply] = read_reply, **chosen: Any) -> Reply:
+    def _complete(self, prompt: Any = None, parse: Callable[[Any], Reply] = parse_reply, **fields: Any) -> Reply:
+        """Request a completion of the test prompt, or of another one, with some fields changed."""
         body: dict[str, Any] = {"model": self._model, "max_tokens": 3, "temperature": 1, "top_p": 1, "seed": 1}
-        body |= self._plain
-        asked = self._prompt if prompt is None else prompt
-        top = chosen.pop("top", 1)
+        body |= self._cutoffs
+        prompt = self._prompt if prompt is None else prompt
+        top = fields.pop("top", 1)
         if self._chat:
-            body |= {"messages": asked if isinstance(asked, list) else [{"role": "user", "content": asked}]}
+            body |= {"messages": prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]}
             body |= {"logprobs": True, "top_logprobs": top}
         else:
-            body |= {"prompt": asked, "logprobs": top}
+            body |= {"prompt": prompt, "logprobs": top}
         path = "/v1/chat/completions" if self._chat else "/v1/completions"
-        reply: Reply = self._server.ask(path, body | chosen, read, tries=self._tries).content
-        return reply
+        return self._client.post(path, body | fields, parse, max_attempts=self._max_attempts).content
 
-    def _works(self, question: Callable[[], bool]) -> bool:
-        """Whether the server takes a question at all and answers as it should.
+    def _greedy(self, **fields: Any) -> Choice:
+        return self._complete(temperature=0, **{"max_tokens": COMPLETION_TOKENS, **fields}).choices[0]
 
-        Some servers fail (status 500) where others refuse; but one that is only busy is waited for.
+    def _passes(self, test: Callable[[], bool]) -> bool:
+        """Return whether the server accepts the requests of a test and responds as expected.
+
+        Some servers fail with status 500 on fields that others reject; a busy server is retried without limit.
         """
-        self._tries = TRIES
+        self._max_attempts = MAX_ATTEMPTS
         try:
-            return question()
-        except (ServerRefused, ServerUnfit, IndexError):  # the last where an answer lacks choices or entries
+            return test()
+        except (ServerRefused, ServerUnfit, IndexError):  # IndexError: a response without choices or entries
             return False
         except ServerUnavailable as error:
             if "status 500" in error.message:
                 return False
-            self._tries = None
-            return question()
+            self._max_attempts = None
+            return test()
         finally:
-            self._tries = None
+            self._max_attempts = None
 
-    def _models(self) -> Iterable[Mapping[str, Any]]:
-        try:
-            told = self._server.get("/v1/models").get("data")
-        except ServerRefused:
-            return []
-        return [model for model in told if isinstance(model, dict)] if isinstance(told, list) else []
-
-    def _facts(self, path: str) -> Mapping[str, Any]:
-        """What a server tells of itself, if it does."""
-        try:
-            told = self._server.get(path)
-        except ServerError:
-            return {}
-        return facts(told)
-
-    def _first_words(self) -> tuple[str, Choice]:
-        """The format of log-probabilities, legacy or chat style, and what the model says to a prompt.
-
-        A prompt to which it says little, or nothing that it could be stopped at, tells little: another is tried.
-        """
-        first: list[tuple[str, Choice]] = []
-        self._plain = NO_CUT_OFFS
-        if not self._works(lambda: not first.append(self._words(PROMPTS[0]))):  # type: ignore[func-returns-value]
-            self._plain = {}
-        heard: list[tuple[int, bool, str, str, Choice]] = []
-        for temperature, prompt in product((0, 1), PROMPTS):
-            if temperature and any(words[0] for words in heard):
-                break
-            style, said = first.pop() if first else self._words(prompt, temperature)
-            enough = len(said.entries), stop_within(said) is not None
-            heard.append((*enough, prompt, style, said))
-            if (said.text and not said.entries) or enough == (LENGTH, True):
-                break
-        length, _, self._prompt, style, said = max(heard, key=lambda words: words[:2])
-        if not length:
-            raise ServerUnfit(
-                f"{self._server.url} gives no log-probabilities for {self._model}, though it was asked for them: "
-                "outputs could not be ranked",
-                ELSEWHERE,
-            )
-        return style, said
-
-    def _words(self, prompt: str, temperature: int = 0) -> tuple[str, Choice]:
-        styles: list[str] = []
-
-        def read(answer: Any) -> Reply:
-            reply = read_reply(answer)
-            if not reply.choices:
-                raise ServerUnfit(f"{self._server.url} answers with no choices at all", ELSEWHERE)
-            told = facts(answer["choices"][0].get("logprobs"))
-            styles.append(LEGACY if told.get("content") is None else CONTENT)
-            return reply
-
-        reply = self._ask(prompt, read, temperature=temperature, max_tokens=LENGTH)
-        return styles[-1], reply.choices[0]
-
-    def _most_alternatives(self, size: int) -> tuple[ScoredToken, ...]:
-        """As many next tokens as the server tells: the whole vocabulary of this size, if it does."""
-        found: tuple[ScoredToken, ...] = ()
-
-        def told(wanted: int) -> bool:
-            nonlocal found
-            alternatives = self._next_tokens(wanted)[:wanted]
-            found = max(found, alternatives, key=len)
-            return len(alternatives) >= min(wanted, 2)
-
-        tops = CHAT_TOPS if self._chat else TOPS
-        if self._chat or not size or not self._works(lambda: told(size)):
-            self._largest(tops, told)
-        if not found:
-            raise ServerUnfit(f"{self._server.url} tells no alternatives to the tokens it samples", ELSEWHERE)
-        return found
-
-    def _next_tokens(self, top: int, temperature: int = 1) -> tuple[ScoredToken, ...]:
-        """What may come next. Behind a sampled end some servers hide it: another sample is asked for then."""
-        for seed in range(SEEDS):
-            asked = self._ask(max_tokens=1, top=top, temperature=temperature, seed=seed)
-            if asked.choices and asked.choices[0].entries:
-                return asked.choices[0].entries[0].alternatives
-        return ()
-
-    def _most_samples(self) -> int:
-        return self._largest(WIDTHS, lambda n: len(self._ask(max_tokens=1, n=n).choices) == n) or 1
-
-    def _largest(self, numbers: Sequence[int], question: Callable[[int], bool]) -> int | None:
-        """The largest of these numbers with which the server answers as it should; None if none is."""
-        if self._works(lambda: question(numbers[-1])):
+    def _largest(self, numbers: Sequence[int], test: Callable[[int], bool]) -> int | None:
+        """Return the largest of these numbers that passes the test, by binary search; None if none does."""
+        if self._passes(lambda: test(numbers[-1])):
             return numbers[-1]
-        fitting, low, high = None, 0, len(numbers) - 1
+        passed, low, high = None, 0, len(numbers) - 1
         while low < high:
             middle = (low + high) // 2
-            if self._works(lambda middle=middle: question(numbers[middle])):  # type: ignore[misc]
-                fitting, low = numbers[middle], middle + 1
+            if self._passes(lambda middle=middle: test(numbers[middle])):  # type: ignore[misc]
+                passed, low = numbers[middle], middle + 1
             else:
                 high = middle
-        return fitting
+        return passed
 
-    def _samples_differ(self, n: int) -> bool:
-        reply = self._ask(n=n, max_tokens=12, temperature=1.5)
+    def _models(self) -> list[dict[str, Any]]:
+        try:
+            return self._client.list_models()
+        except ServerRefused:
+            return []
+
+    def _get_optional(self, path: str) -> dict[str, Any]:
+        """GET a path that not every server has."""
+        try:
+            return json_object(self._client.get(path))
+        except ServerError:
+            return {}
+
+    def _choose_prompt(self) -> tuple[str, Choice]:
+        """Choose the test prompt; return the format of log-probabilities and the greedy completion.
+
+        A prompt with a short completion, or one without a stop candidate, is inconclusive: the next one is tried.
+        """
+        first: list[tuple[str, Choice]] = []
+        self._cutoffs = NO_CUTOFFS
+        if not self._passes(lambda: not first.append(self._completion_of(PROMPTS[0]))):  # type: ignore[func-returns-value]
+            self._cutoffs = {}
+        tried: list[tuple[int, bool, str, str, Choice]] = []
+        for temperature, prompt in product((0, 1), PROMPTS):
+            if temperature and any(length for length, *_ in tried):
+                break
+            style, choice = first.pop() if first else self._completion_of(prompt, temperature)
+            quality = len(choice.entries), stop_candidate(choice) is not None
+            tried.append((*quality, prompt, style, choice))
+            if (choice.text and not choice.entries) or quality == (COMPLETION_TOKENS, True):
+                break
+        length, _, self._prompt, style, choice = max(tried, key=lambda attempt: attempt[:2])
+        if not length:
+            raise ServerUnfit(
+                f"{self._client.url} returns no log-probabilities for {self._model}: outputs could not be ranked",
+                USE_ANOTHER,
+            )
+        return style, choice
+
+    def _completion_of(self, prompt: str, temperature: int = 0) -> tuple[str, Choice]:
+        formats: list[str] = []
+
+        def parse(payload: Any) -> Reply:
+            reply = parse_reply(payload)
+            if not reply.choices:
+                raise ServerUnfit(f"{self._client.url} returns no choices", USE_ANOTHER)
+            formats.append(logprobs_format(payload["choices"][0]))
+            return reply
+
+        reply = self._complete(prompt, parse, temperature=temperature, max_tokens=COMPLETION_TOKENS)
+        return formats[-1], reply.choices[0]
+
+    def _most_alternatives(self, vocabulary_size: int) -> tuple[ScoredToken, ...]:
+        """Return as many next tokens as the server lists: the whole vocabulary if possible."""
+        longest: tuple[ScoredToken, ...] = ()
+
+        def lists_enough(top: int) -> bool:
+            nonlocal longest
+            alternatives = self._next_tokens(top)[:top]
+            longest = max(longest, alternatives, key=len)
+            return len(alternatives) >= min(top, 2)
+
+        if self._chat or not vocabulary_size or not self._passes(lambda: lists_enough(vocabulary_size)):
+            self._largest(CHAT_TOP_LOGPROBS if self._chat else TOP_LOGPROBS, lists_enough)
+        if not longest:
+            raise ServerUnfit(f"{self._client.url} lists no alternatives to the tokens it samples", USE_ANOTHER)
+        return longest
+
+    def _next_tokens(self, top: int, temperature: int = 1) -> tuple[ScoredToken, ...]:
+        """Return next tokens. Some servers list none if the end was sampled: another seed is tried then."""
+        for seed in range(SEEDS):
+            reply = self._complete(max_tokens=1, top=top, temperature=temperature, seed=seed)
+            if reply.choices and reply.choices[0].entries:
+                return reply.choices[0].entries[0].alternatives
+        return ()
+
+    def _max_n(self) -> int:
+        return self._largest(SAMPLE_COUNTS, lambda n: len(self._complete(max_tokens=1, n=n).choices) == n) or 1
+
+    def _distinct_samples(self, n: int) -> bool:
+        reply = self._complete(n=n, max_tokens=12, temperature=1.5)
         return len({choice.text for choice in reply.choices}) > 1
 
-    def _seed_holds(self) -> bool:
-        """Asked three times: a first answer may differ from later ones because the prompt was not read yet."""
-        texts = [self._ask(max_tokens=12, temperature=1.5, seed=7).choices[0].text for _ in range(3)]
+    def _seed(self) -> bool:
+        """Sample three times with one seed: the first may differ because the prompt was not in the KV cache."""
+        texts = [self._complete(max_tokens=12, temperature=1.5, seed=7).choices[0].text for _ in range(3)]
         return texts[1] == texts[2]
 
-    def _greedy(self, **chosen: Any) -> Choice:
-        return self._ask(temperature=0, **{"max_tokens": LENGTH, **chosen}).choices[0]
+    def _stop(self, greedy: Choice) -> StopHandling:
+        """Stop at a token of the greedy completion; without a candidate, assume the worse case."""
+        stop = stop_candidate(greedy)
+        return "hidden" if stop is None else stop_handling(self._greedy(stop=[stop]), stop)
 
-    def _stop(self, said: Choice) -> Stop:
-        """Stop at a word of what the server says anyway; where there is none, the worse is assumed."""
-        stop = stop_within(said)
-        if stop is None:
-            return "hidden"
-        stopped = self._greedy(stop=[stop])
-        if stop in stopped.text:
-            return "ignored"
-        shown = any(stop.encode() in entry.token.bytes for entry in stopped.entries)
-        return "shown" if shown else "hidden"
+    def _untempered(self, alternatives: Sequence[ScoredToken]) -> bool:
+        """Return whether log-probabilities do not depend on the temperature, also far from the best tokens."""
+        top = min(len(alternatives), max(CHAT_TOP_LOGPROBS))
+        return is_untempered(alternatives, self._next_tokens(top, temperature=2))
 
-    def _untempered(self, usual: Sequence[ScoredToken]) -> bool:
-        """Whether log-probabilities are those of temperature 1, also far from the best tokens."""
-        top = min(len(usual), max(CHAT_TOPS))
-        hot, known = dict(self._next_tokens(top, temperature=2)), dict(usual)
-        return all(abs(known[token] - hot[token]) < NOISE for token in known.keys() & hot.keys())
-
-    def _tokenizer(self) -> tuple[Literal["llama.cpp", "vllm"] | None, list[int]]:
-        """Whose dialect the server's tokenizer speaks, and the ids of the prompt."""
-        dialects: dict[Literal["llama.cpp", "vllm"], dict[str, Any]] = {
+    def _tokenizer(self) -> tuple[Tokenizer | None, list[int]]:
+        """Return which API the server's tokenizer has, and the token ids of the prompt."""
+        bodies: dict[Tokenizer, dict[str, Any]] = {
             "llama.cpp": {"content": self._prompt},
             "vllm": {"model": self._model, "prompt": self._prompt},
         }
-        for dialect, body in dialects.items():
-            found: list[Any] = []
+        for name, body in bodies.items():
+            results: list[Any] = []
 
-            def question(body: Mapping[str, Any] = body, found: list[Any] = found) -> bool:
-                told = self._server.ask("/tokenize", body, lambda answer: answer.get("tokens"), tries=self._tries)
-                found.append(told.content)
-                return isinstance(told.content, list) and len(told.content) > 0
+            def test(body: Mapping[str, Any] = body, results: list[Any] = results) -> bool:
+                results.append(self._tokenize(body))
+                return isinstance(results[-1], list) and len(results[-1]) > 0
 
             try:
-                if self._works(question):
-                    return dialect, found[-1]
+                if self._passes(test):
+                    return name, results[-1]
             except ServerUnavailable:
-                continue  # a page, perhaps: the address stands outside of what the server promises
+                continue  # possibly a web page: the path is not part of the OpenAI API
         return None, []
 
-    def _takes_ids(self, ids: list[int], said: Choice) -> bool:
-        def question() -> bool:
+    def _prompt_ids(self, ids: list[int], greedy: Choice) -> bool:
+        def test() -> bool:
             by_ids = self._greedy(prompt=ids, max_tokens=1).entries
-            return bool(by_ids) and by_ids[0].token.id >= 0 and alike(by_ids[0], said.entries[0])
+            return bool(by_ids) and by_ids[0].token.id >= 0 and same_prediction(by_ids[0], greedy.entries[0])
 
-        return bool(ids) and self._works(question)
+        return bool(ids) and self._passes(test)
 
-    def _takes_lists(self, said: Choice) -> bool:
-        def question() -> bool:
-            choices = self._ask([ANOTHER_PROMPT, self._prompt], max_tokens=1, temperature=0).choices
-            return len(choices) == 2 and bool(choices[1].entries) and alike(choices[1].entries[0], said.entries[0])
+    def _prompt_lists(self, greedy: Choice) -> bool:
+        def test() -> bool:
+            choices = self._complete([SECOND_PROMPT, self._prompt], max_tokens=1, temperature=0).choices
+            entries = choices[1].entries if len(choices) == 2 else ()
+            return bool(entries) and same_prediction(entries[0], greedy.entries[0])
 
-        return self._works(question)
+        return self._passes(test)
 
-    def _echoes(self, zero: bool, lists: bool, top: int) -> bool:
-        """Whether a text is scored rightly: its last tokens as likely as each is where it would come next.
+    def _echo(self, zero: bool, lists: bool, top: int) -> bool:
+        """Return whether an echo's last tokens have the log-probabilities that they have as next tokens."""
 
-        Where too few tokens are told to see that of at least two, the worse is assumed.
-        """
-
-        def question() -> bool:
-            told = self._ask(echo=True, max_tokens=0 if zero else 1).choices[0].entries
-            told = told[: None if zero else -1]
-            pieces = [entry.token.bytes for entry in told]
+        def test() -> bool:
+            echoed = self._complete(echo=True, max_tokens=0 if zero else 1).choices[0].entries
+            echoed = echoed[: None if zero else -1]
+            pieces = [entry.token.bytes for entry in echoed]
             if b"".join(pieces).decode() != self._prompt:
                 return False
-            compared = range(max(1, len(told) - ECHOES_COMPARED), len(told))
-            befores = [b"".join(pieces[:i]).decode() for i in compared]
-            listed = 0
-            for i, nexts in zip(compared, self._nexts(befores, lists, top), strict=False):
-                score = next((s.logprob for s in nexts if s.token.bytes == pieces[i]), None)
-                listed += score is not None
-                too_likely = score is None and told[i].logprob > nexts[-1].logprob + NOISE
-                if too_likely or (score is not None and abs(score - told[i].logprob) > NOISE):
-                    return False
-            return listed > 1
+            compared = range(max(1, len(echoed) - COMPARED_ECHO_TOKENS), len(echoed))
+            prefixes = [b"".join(pieces[:i]).decode() for i in compared]
+            following = self._following(prefixes, lists, top)
+            return echo_is_correct(zip((echoed[i] for i in compared), following, strict=False))
 
-        return self._works(question)
+        return self._passes(test)
 
-    def _nexts(self, texts: list[str], lists: bool, top: int) -> Iterator[Sequence[ScoredToken]]:
-        """What may come next after each text."""
+    def _following(self, texts: list[str], lists: bool, top: int) -> Iterator[Sequence[ScoredToken]]:
+        """Yield the next tokens of each text."""
         for prompt in [texts] if lists else texts:
-            choices = self._ask(prompt, max_tokens=1, top=top).choices
+            choices = self._complete(prompt, max_tokens=1, top=top).choices
             for choice in choices[: len(texts) if lists else 1]:
                 yield choice.entries[0].alternatives
 
-    def _zero_tokens(self) -> bool:
-        return self._works(lambda: not self._ask(max_tokens=0).choices[0].text)
-
-    def _grammar(self) -> Grammars | None:
-        rules = f'root ::= "{LITERAL}"'
-        ways: dict[Grammars, dict[str, Any]] = {
-            "gbnf": {"grammar": rules},
-            "structured_outputs": {"structured_outputs": {"grammar": rules}},
-            "guided_grammar": {"guided_grammar": rules},
-        }
-        for name, way in ways.items():
-            if self._works(lambda way=way: self._greedy(**way).text == LITERAL):  # type: ignore[misc]
+    def _grammar(self) -> GrammarField | None:
+        for name in GRAMMAR_FIELDS:
+            field = grammar_field(name, f'root ::= "{LITERAL}"')
+            if self._passes(lambda field=field: self._greedy(**field).text == LITERAL):  # type: ignore[misc]
                 return name
         return None
 
-    def _continuation(self, said: Choice) -> Continuation | None:
-        """Whether the rest of an answer is said, as likely, where its beginning is given.
-
-        None also where one cannot tell: an answer of one word, or one that repeats itself.
-        """
-        user = {"role": "user", "content": self._prompt}
-        begin = said.entries[0].token.bytes
-        whole, rest = joined(said.entries), joined(said.entries[1:])
-        if not rest.strip() or not is_text(begin) or whole.startswith(rest):
+    def _continuation(self, greedy: Choice) -> Continuation | None:
+        """Return how the server continues an assistant message; None also if the test is inconclusive."""
+        first = greedy.entries[0].token.bytes
+        text, rest = spelling(greedy.entries), spelling(greedy.entries[1:])
+        if not rest.strip() or not is_text(first) or text.startswith(rest):  # one token, or a repetition
             return None
-        ways: dict[Continuation, tuple[dict[str, Any], dict[str, Any]]] = {
-            "plain": ({}, {}),
-            "continue_final_message": ({}, {"continue_final_message": True, "add_generation_prompt": False}),
-            "prefix": ({"prefix": True}, {}),
-        }
-        for name, (in_message, in_body) in ways.items():
-            messages = [user, {"role": "assistant", "content": begin.decode(), **in_message}]
+        for name, (message_fields, body_fields) in CONTINUATION_FIELDS.items():
+            user = {"role": "user", "content": self._prompt}
+            messages = [user, {"role": "assistant", "content": first.decode(), **message_fields}]
 
-            def question(messages: list[Any] = messages, in_body: dict[str, Any] = in_body) -> bool:
-                on = self._greedy(prompt=messages, max_tokens=len(said.entries) - 1, **in_body).entries
-                off = [abs(one.logprob - other.logprob) for one, other in zip(on, said.entries[1:], strict=False)]
-                return joined(on) == rest and fmean(off) < NOISE
+            def test(messages: list[Any] = messages, body_fields: dict[str, Any] = body_fields) -> bool:
+                expected = greedy.entries[1:]
+                found = self._greedy(prompt=messages, max_tokens=len(expected), **body_fields).entries
+                errors = [abs(one.logprob - other.logprob) for one, other in zip(found, expected, strict=False)]
+                return spelling(found) == rest and fmean(errors) < NOISE
 
-            if self._works(question):
+            if self._passes(test):
                 return name
         return None
 
     def _end_ids(self) -> tuple[int, ...]:
-        """The ids of the tokens with which models end, of those that the server's tokenizer knows."""
-        body = {"content": "".join(END_MARKS), "add_special": False, "parse_special": True, "with_pieces": True}
-        told = self._server.ask("/tokenize", body, lambda answer: answer["tokens"]).content
-        return tuple(sorted({t["id"] for t in told if isinstance(t, dict) and t.get("piece") in END_MARKS}))
+        """Return the ids of the known end tokens that are in the server's vocabulary."""
+        text = "".join(END_TOKENS)
+        body = {"content": text, "add_special": False, "parse_special": True, "with_pieces": True}
+        tokens = self._tokenize(body)
+        return tuple(sorted({t["id"] for t in tokens if isinstance(t, dict) and t.get("piece") in END_TOKENS}))
 
-
-def probe(server: Server, model: str, chat: bool = False) -> Capabilities:
-    """What a server does for a model."""
-    return Probe(server, model, chat).run()
+    def _tokenize(self, body: Mapping[str, Any]) -> Any:
+        return self._client.post(
+            "/tokenize", body, lambda payload: payload.get("tokens"), max_attempts=self._max_attempts
+        ).content

@@ -1,4 +1,4 @@
-"""What models behind servers share: the questions of search become requests, which each kind writes its way."""
+"""Base class of remote models: the methods of LanguageModel as batches of requests."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -6,26 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.batching import Ask, Asker
+from fewparse.lm.http.batching import Batcher, Request
 from fewparse.lm.http.budget import Budget
-from fewparse.lm.http.capabilities import NO_CUT_OFFS, USUAL_CONTEXT, Capabilities
-from fewparse.lm.http.client import Server
-from fewparse.lm.http.responses import Reader, unlisted, whole
+from fewparse.lm.http.capabilities import DEFAULT_CONTEXT_LENGTH, NO_CUTOFFS, Capabilities, grammar_field
+from fewparse.lm.http.client import DEFAULT_MAX_CONCURRENCY, HttpClient
+from fewparse.lm.http.responses import ResponseReader, prefix_bytes, unlisted_bound
 from fewparse.lm.http.wire import Choice
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask
 
-DEFAULT_MAX_CONCURRENCY = 8
-USUAL_TOP = 100
-MOST_IN_A_LIST = 64
-TRIES_IF_SILENT = 3
-BYTES_A_TOKEN = 3
+DEFAULT_TOP_LOGPROBS = 100
+MAX_PROMPTS_PER_REQUEST = 64
+MAX_RESAMPLES = 3
+BYTES_PER_TOKEN = 3
 
 
 class RemoteModel(ABC):
-    """A model behind a server. `top` is how many next tokens it is asked for."""
+    """A model behind a server; `top_logprobs` is how many next tokens are requested."""
 
     path: str
     kind: str
@@ -33,45 +32,45 @@ class RemoteModel(ABC):
 
     def __init__(
         self,
-        server: Server,
+        client: HttpClient,
         model: str,
         capabilities: Capabilities,
         budget: Budget,
         max_concurrency: int | None = None,
         context_length: int | None = None,
-        top: int = USUAL_TOP,
+        top_logprobs: int = DEFAULT_TOP_LOGPROBS,
     ) -> None:
-        self.name = f"{self.kind}:{model}@{server.url}"
+        self.name = f"{self.kind}:{model}@{client.url}"
         self.max_concurrency = max_concurrency or capabilities.slots or DEFAULT_MAX_CONCURRENCY
-        self.context_length = context_length or capabilities.context or USUAL_CONTEXT
+        self.context_length = context_length or capabilities.context_length or DEFAULT_CONTEXT_LENGTH
         self.vocabulary = capabilities.vocabulary
-        self._abilities = capabilities
+        self._capabilities = capabilities
         self._model = model
-        self._top = min(top, capabilities.top)
-        self._asker = Asker(server, self.path, budget, self.max_concurrency, self.vocabulary is None)
-        self._reader = Reader(self.vocabulary, frozenset(capabilities.end_ids))
+        self._top_logprobs = min(top_logprobs, capabilities.top_logprobs)
+        self._batcher = Batcher(client, self.path, budget, self.max_concurrency, self.vocabulary is None)
+        self._reader = ResponseReader(self.vocabulary, frozenset(capabilities.end_ids))
 
     @property
     def supports_prefix(self) -> bool:
-        """Whether it can be asked what follows the beginning of an output."""
+        """Whether it can continue a prefix of an output."""
         return True
 
     @property
     def supports_grammar(self) -> bool:
-        """Whether its server keeps samples to a grammar."""
-        return self._abilities.grammar is not None
+        """Whether its server constrains samples to a grammar."""
+        return self._capabilities.grammar is not None
 
     def close(self) -> None:
-        """End the connections."""
-        self._asker.close()
+        """Close the connections."""
+        self._batcher.close()
 
     @abstractmethod
     def tokenize(self, text: str) -> Prefix:
-        """The server's tokens of a text; where it does not tell them, the text as one."""
+        """Return the server's tokens of a text, or the text as one token if the server has no tokenizer."""
 
     @abstractmethod
     def prompt_length(self, prompt: Prompt) -> int:
-        """How many tokens the prompt has; an estimate where the server does not tell."""
+        """Return the number of tokens of a prompt, an estimate if the server has no tokenizer."""
 
     def next_tokens(
         self,
@@ -82,22 +81,22 @@ class RemoteModel(ABC):
         usage: Usage,
         allowed: Sequence[Mask] | None = None,
     ) -> list[NextTokens]:
-        """The best k next tokens of each prefix that the server tells.
+        """Return the k best next tokens of each prefix that the server lists.
 
-        Under a mask these are the allowed ones among its first hundred (or whatever `top` is); where none of
-        these is allowed, it is asked further.
+        With masks, these are the allowed ones among the first `top_logprobs`; if none of these is allowed, a
+        further request looks beyond them.
         """
         masks = allowed if allowed is not None else [None] * len(prefixes)
-        top = min(max(k, self._top), self._abilities.top)
-        found = self._thoughts(prompt, prefixes, k, stop, usage, masks, top)
-        if top < self._abilities.top:
+        top = min(max(k, self._top_logprobs), self._capabilities.top_logprobs)
+        found = self._next_tokens(prompt, prefixes, k, stop, usage, masks, top)
+        if top < self._capabilities.top_logprobs:
             none = [i for i, mask in enumerate(masks) if mask is not None and not found[i].best and mask.any()]
-            chosen = [prefixes[i] for i in none], [mask for i in none if (mask := masks[i]) is not None]
-            for i, thought in zip(none, self._beyond_top(prompt, *chosen, k, stop, usage), strict=True):
-                found[i] = thought
+            arguments = [prefixes[i] for i in none], [mask for i in none if (mask := masks[i]) is not None]
+            for i, beyond in zip(none, self._beyond_top(prompt, *arguments, k, stop, usage), strict=True):
+                found[i] = beyond
         return found
 
-    def _thoughts(
+    def _next_tokens(
         self,
         prompt: Prompt,
         prefixes: Sequence[Prefix],
@@ -107,17 +106,17 @@ class RemoteModel(ABC):
         masks: Sequence[Mask | None],
         top: int,
     ) -> list[NextTokens]:
-        told = self._told(prompt, prefixes, top, usage)
+        listed = self._listed_tokens(prompt, prefixes, top, usage)
         return [
-            self._reader.thought(tokens, k, stop, self._text(prompt, prefix), mask)
-            for prefix, tokens, mask in zip(prefixes, told, masks, strict=True)
+            self._reader.next_tokens(tokens, k, stop, self._text(prompt, prefix), mask)
+            for prefix, tokens, mask in zip(prefixes, listed, masks, strict=True)
         ]
 
     def _beyond_top(
         self, prompt: Prompt, prefixes: Sequence[Prefix], masks: Sequence[Mask], k: int, stop: bytes, usage: Usage
     ) -> list[NextTokens]:
-        """Where no likely token is allowed: all tokens that the server tells."""
-        return self._thoughts(prompt, prefixes, k, stop, usage, masks, self._abilities.top)
+        """Return next tokens if none of the first ones is allowed: from all tokens that the server lists."""
+        return self._next_tokens(prompt, prefixes, k, stop, usage, masks, self._capabilities.top_logprobs)
 
     def sample(
         self,
@@ -127,34 +126,31 @@ class RemoteModel(ABC):
         usage: Usage,
         guides: Sequence[Guide | None] = (),
     ) -> list[list[Completion]]:
-        """`n` completions of each prefix, in as few requests as the server allows."""
+        """Return `n` completions of each prefix, in as few requests as the server allows."""
         guides = guides or [None] * len(prefixes)
         wanted = sampling.n if sampling.temperature > 0 else 1
-        max_concurrency = min(wanted, self._abilities.n) if self._abilities.distinct else 1
-        asks, places = [], []
-        for which, prefix in enumerate(prefixes):
-            for first in range(0, wanted if len(prefix) < sampling.max_tokens else 0, max_concurrency):
-                asks.append(
-                    self._sampling_ask(
-                        prompt, prefix, sampling, min(max_concurrency, wanted - first), which, first
-                    )
-                )
-                places.append(which)
+        per_request = min(wanted, self._capabilities.max_n) if self._capabilities.distinct_samples else 1
+        requests, indices = [], []
+        for index, prefix in enumerate(prefixes):
+            for first in range(0, wanted if len(prefix) < sampling.max_tokens else 0, per_request):
+                n = min(per_request, wanted - first)
+                requests.append(self._sampling_request(prompt, prefix, sampling, n, index, first))
+                indices.append(index)
         groups: list[list[Completion]] = [[] for _ in prefixes]
-        for which, choices in zip(places, self._asker.samples(asks, usage), strict=True):
-            prefix, guide = prefixes[which], guides[which]
+        for index, choices in zip(indices, self._batcher.sample(requests, usage), strict=True):
+            prefix, guide = prefixes[index], guides[index]
             text = self._text(prompt, prefix)
-            groups[which] += [self._completion(c, prompt, prefix, sampling, guide, text) for c in choices]
-        nothing = [Completion((), (), (), False)]
-        groups = [(group or nothing) * (sampling.n // len(group or nothing)) for group in groups]
-        return self._with_endings(prompt, prefixes, groups, sampling, usage)
+            groups[index] += [self._completion(c, prompt, prefix, sampling, guide, text) for c in choices]
+        empty = [Completion((), (), (), False)]
+        groups = [(group or empty) * (sampling.n // len(group or empty)) for group in groups]
+        return self._with_end_positions(prompt, prefixes, groups, sampling, usage)
 
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
-        """The log-probability of each token of a continuation, asked where it would be the next one.
+        """Return the log-probability of each token of a continuation, requested as a next token.
 
-        If a token is not told even among all that the server tells, it gets the most that it can have.
+        A token that the server does not list gets its upper bound.
         """
         steps = [
             ((*prefix, *continuation[:i]), token)
@@ -162,29 +158,29 @@ class RemoteModel(ABC):
             for i, token in enumerate(continuation)
         ]
         found: dict[tuple[Prefix, Token], float] = {}
-        for top in sorted({self._top, self._abilities.top}):
+        for top in sorted({self._top_logprobs, self._capabilities.top_logprobs}):
             left = [step for step in dict.fromkeys(steps) if step not in found]
-            told = self._told(prompt, [prefix for prefix, _ in left], top, usage)
-            for step, tokens in zip(left, told, strict=True):
-                score = next((s.logprob for s in tokens if same(s.token, step[1])), None)
-                if score is not None or top == self._abilities.top:
-                    found[step] = unlisted(tokens) if score is None else score
+            listed = self._listed_tokens(prompt, [prefix for prefix, _ in left], top, usage)
+            for step, tokens in zip(left, listed, strict=True):
+                score = next((s.logprob for s in tokens if same_token(s.token, step[1])), None)
+                if score is not None or top == self._capabilities.top_logprobs:
+                    found[step] = unlisted_bound(tokens) if score is None else score
         scores = iter([found[step] for step in steps])
         return [tuple(next(scores) for _ in continuation) for continuation in continuations]
 
     @abstractmethod
-    def _next_ask(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, again: int = 0) -> Ask:
-        """What may come next; the one token that is sampled does not matter, if only it can be told."""
+    def _next_request(self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, resample: int = 0) -> Request:
+        """Return a request for next tokens: one token is sampled, and its alternatives are read."""
 
     @abstractmethod
-    def _sampling_ask(
-        self, prompt: Prompt, prefix: Prefix, sampling: Sampling, n: int, which: int, first: int
-    ) -> Ask:
-        """`n` samples of one prefix, the `which`th of this round, `first` being those asked for before."""
+    def _sampling_request(
+        self, prompt: Prompt, prefix: Prefix, sampling: Sampling, n: int, index: int, first: int
+    ) -> Request:
+        """Return a request for `n` samples of the prefix with this index, after the `first` ones."""
 
     def _text(self, prompt: Prompt, prefix: Prefix) -> bytes | None:
-        """What a prefix says, where it is sent as text; None where as ids."""
-        return whole(prefix)
+        """Return the bytes of a prefix that is sent as text; None if it is sent as token ids."""
+        return prefix_bytes(prefix)
 
     def _completion(
         self,
@@ -197,23 +193,23 @@ class RemoteModel(ABC):
     ) -> Completion:
         return self._reader.completion(choice, len(prefix), sampling, guide, text)
 
-    def _told(
+    def _listed_tokens(
         self, prompt: Prompt, prefixes: Sequence[Prefix], top: int, usage: Usage
     ) -> list[tuple[ScoredToken, ...]]:
-        """The most likely next tokens of each prefix, as many as asked for."""
-        size = MOST_IN_A_LIST if self._abilities.batches else 1
+        """Return the `top` most likely next tokens of each prefix, as listed by the server."""
+        size = MAX_PROMPTS_PER_REQUEST if self._capabilities.batches_prompts else 1
         groups = [prefixes[i : i + size] for i in range(0, len(prefixes), size)]
-        replies = self._asker.round([self._next_ask(prompt, group, top) for group in groups], usage)
+        replies = self._batcher.send([self._next_request(prompt, group, top) for group in groups], usage)
         choices = [choice for reply in replies for choice in reply.choices]
-        # A sampled half of a character or a hidden end makes a server silent: then another token is asked for.
-        for again in range(1, TRIES_IF_SILENT + 1):
-            silent = [i for i, choice in enumerate(choices) if not choice.entries]
-            asks = [self._next_ask(prompt, [prefixes[i]], top, again) for i in silent]
-            for i, reply in zip(silent, self._asker.round(asks, usage), strict=True):
+        # Servers list nothing if part of a character or a hidden end token was sampled: sample another token.
+        for resample in range(1, MAX_RESAMPLES + 1):
+            empty = [i for i, choice in enumerate(choices) if not choice.entries]
+            requests = [self._next_request(prompt, [prefixes[i]], top, resample) for i in empty]
+            for i, reply in zip(empty, self._batcher.send(requests, usage), strict=True):
                 choices[i] = reply.choices[0]
         return [choice.entries[0].alternatives if choice.entries else () for choice in choices]
 
-    def _with_endings(
+    def _with_end_positions(
         self,
         prompt: Prompt,
         prefixes: Sequence[Prefix],
@@ -221,55 +217,55 @@ class RemoteModel(ABC):
         sampling: Sampling,
         usage: Usage,
     ) -> list[list[Completion]]:
-        """Completions that ended without a word of what the model thought there: that is asked for."""
+        """Add the distribution at the end to completions that lack it, by further requests."""
         pairs = [(prefix, c) for prefix, group in zip(prefixes, groups, strict=True) for c in group]
-        asked = sorted({(*prefix, *c.tokens) for prefix, c in pairs if ended_silently(c)})
-        thoughts = self.next_tokens(prompt, asked, sampling.alternatives, sampling.stop, usage)
-        known = dict(zip(asked, thoughts, strict=True))
+        outputs = sorted({(*prefix, *c.tokens) for prefix, c in pairs if lacks_end_position(c)})
+        found = self.next_tokens(prompt, outputs, sampling.alternatives, sampling.stop, usage)
+        positions = dict(zip(outputs, found, strict=True))
 
-        def told(prefix: Prefix, completion: Completion) -> Completion:
-            if not ended_silently(completion):
+        def completed(prefix: Prefix, completion: Completion) -> Completion:
+            if not lacks_end_position(completion):
                 return completion
-            return completion._replace(positions=(*completion.positions, known[(*prefix, *completion.tokens)]))
+            position = positions[(*prefix, *completion.tokens)]
+            return completion._replace(positions=(*completion.positions, position))
 
-        return [[told(prefix, c) for c in group] for prefix, group in zip(prefixes, groups, strict=True)]
+        return [[completed(prefix, c) for c in group] for prefix, group in zip(prefixes, groups, strict=True)]
 
     def _grammar(self, grammar: str) -> dict[str, Any]:
-        """A grammar as the server takes it."""
-        if self._abilities.grammar is None:
-            raise ServerUnfit(f"{self._asker.server.url} takes no grammar", "Leave --server-grammar out.")
-        if self._abilities.grammar == "structured_outputs":
-            return {"structured_outputs": {"grammar": grammar}}
-        return {"grammar" if self._abilities.grammar == "gbnf" else "guided_grammar": grammar}
+        """Return the request field for a grammar."""
+        if self._capabilities.grammar is None:
+            raise ServerUnfit(f"{self._batcher.client.url} supports no grammars", "Leave --server-grammar out.")
+        return grammar_field(self._capabilities.grammar, grammar)
 
     def _temperature(self, sampling: Sampling) -> float:
-        """The temperature asked for; 1 where log-probabilities would come out tempered."""
-        return sampling.temperature if self._abilities.untempered else 1.0
+        """Return the sampling temperature; 1 if the server would apply it to log-probabilities."""
+        return sampling.temperature if self._capabilities.untempered else 1.0
 
-    def _any_token(self, again: int) -> dict[str, Any]:
-        """How to sample one token, whichever; hotter where it should be another than before."""
-        return {"max_tokens": 1, "temperature": 2 if again and self._abilities.untempered else 1, "seed": again}
+    def _any_token(self, resample: int) -> dict[str, Any]:
+        """Return the fields to sample one arbitrary token, at a higher temperature for another one."""
+        hotter = resample and self._capabilities.untempered
+        return {"max_tokens": 1, "temperature": 2 if hotter else 1, "seed": resample}
 
-    def _plain(self) -> dict[str, Any]:
-        """No cut-offs."""
-        return {"top_p": 1} | (NO_CUT_OFFS if self._abilities.plain_sampling else {})
+    def _no_cutoffs(self) -> dict[str, Any]:
+        """Return the fields that disable sampling cut-offs."""
+        return {"top_p": 1} | (NO_CUTOFFS if self._capabilities.unrestricted_sampling else {})
 
 
-def ended_silently(completion: Completion) -> bool:
-    """Whether a completion ended where the server does not show what the model thought."""
+def lacks_end_position(completion: Completion) -> bool:
+    """Return whether a completion ended where the server does not report the distribution."""
     return completion.ended and len(completion.positions) == len(completion.tokens)
 
 
-def same(one: Token, other: Token) -> bool:
-    """Whether two tokens are the same, by their ids where both have one."""
+def same_token(one: Token, other: Token) -> bool:
+    """Return whether two tokens are the same, by id if both have one, else by bytes."""
     return one.id == other.id if one.id >= 0 and other.id >= 0 else one.bytes == other.bytes
 
 
 def seed_of(*parts: int) -> int:
-    """A seed for each sample of each prefix of each round."""
+    """Return a seed for one sample of one prefix."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4]) % 2**31
 
 
-def estimate(text: str) -> int:
-    """About how many tokens a text has, rather more than fewer."""
-    return len(text.encode()) // BYTES_A_TOKEN + 1
+def estimate_tokens(text: str) -> int:
+    """Estimate the number of tokens of a text, more likely too high than too low."""
+    return len(text.encode()) // BYTES_PER_TOKEN + 1

@@ -1,4 +1,4 @@
-"""From what a server tells to what search reads: thoughts and completions, none of them better than it is."""
+"""Convert responses to NextTokens and Completion; unlisted log-probabilities are bounded from above."""
 
 import math
 from collections.abc import Iterable
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewparse.lm.http.wire import UNREADABLE, Choice, Entry, merged
+from fewparse.lm.http.wire import UNREADABLE, Choice, Entry, is_merged
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.vocabulary import Mask, Vocabulary, is_text
 
-END_MARKS = (
+END_TOKENS = (
     "<|endoftext|>",
     "<|im_end|>",
     "<|eot_id|>",
@@ -25,51 +25,51 @@ END_MARKS = (
     "<turn|>",
     "<｜end▁of▁sentence｜>",
 )
-"""What the models of our day end with, as servers write it."""
-END_BYTES = frozenset(mark.encode() for mark in END_MARKS)
+"""End tokens of current models, as servers write them."""
+END_BYTES = frozenset(token.encode() for token in END_TOKENS)
 
 
-class Reader(NamedTuple):
-    """What is known of a model's tokens: all of them where its server tells, and which end an output."""
+class ResponseReader(NamedTuple):
+    """Converts responses, given the model's vocabulary (if the server reports it) and its end tokens."""
 
     vocabulary: Vocabulary | None = None
     end_ids: frozenset[int] = frozenset()
 
-    def ends(self, token: Token, stop: bytes) -> bool:
-        """Whether a token ends an output. One without text is markup: without an id, it can only be the end."""
+    def is_end(self, token: Token, stop: bytes) -> bool:
+        """Return whether a token ends an output. One with neither text nor id can only be an end token."""
         if token.id in self.end_ids or token.bytes in END_BYTES or (not token.bytes and token.id == -1):
             return True
         return bool(stop) and token.bytes.startswith(stop)
 
-    def thought(
-        self, told: Iterable[ScoredToken], k: int, stop: bytes, text: bytes | None, mask: Mask | None = None
+    def next_tokens(
+        self, listed: Iterable[ScoredToken], k: int, stop: bytes, text: bytes | None, mask: Mask | None = None
     ) -> NextTokens:
-        """What the model thinks, from the tokens that its server tells, best first.
+        """Return the k best next tokens among those listed by the server, which are given best first.
 
-        Where prefixes are sent as text, `text` is what was said: only what leaves whole characters can follow.
-        What is not told is no likelier than the least likely token told, nor than all that is left: that bound
-        stands for an ending that is not among them.
+        If prefixes are sent as text, `text` is the prefix: only tokens that complete its characters are kept.
+        An unlisted token is at most as likely as the least likely listed one, and as the remaining probability;
+        that bound is used for the end if no end token is listed.
         """
-        told = tuple(told)
-        ends = [scored.logprob for scored in told if self.ends(scored.token, stop)]
-        others = [scored for scored in told if scored.token.bytes and not self.ends(scored.token, stop)]
+        listed = tuple(listed)
+        ends = [scored.logprob for scored in listed if self.is_end(scored.token, stop)]
+        others = [scored for scored in listed if scored.token.bytes and not self.is_end(scored.token, stop)]
         if text is not None:
             others = [scored for scored in others if is_text(text + scored.token.bytes)]
         if mask is not None:
             others = [scored for scored in others if 0 <= scored.token.id < len(mask) and mask[scored.token.id]]
-        whole = self.vocabulary is not None and len(told) >= len(self.vocabulary)
-        bound = -math.inf if whole else unlisted(told)
-        ending = float(np.logaddexp.reduce(ends)) if ends else bound
-        complete = len(others) <= k and (whole or (mask is not None and len(others) == int(mask.sum())))
-        return NextTokens(tuple(others[:k]), ending, complete, bound)
+        all_listed = self.vocabulary is not None and len(listed) >= len(self.vocabulary)
+        bound = -math.inf if all_listed else unlisted_bound(listed)
+        end_logprob = float(np.logaddexp.reduce(ends)) if ends else bound
+        complete = len(others) <= k and (all_listed or (mask is not None and len(others) == int(mask.sum())))
+        return NextTokens(tuple(others[:k]), end_logprob, complete, bound)
 
     def completion(
         self, choice: Choice, length: int, sampling: Sampling, guide: Guide | None, text: bytes | None
     ) -> Completion:
-        """A choice up to the stop, to a token that cannot be read, or to what its guide refuses.
+        """Convert a choice, up to the stop, an unreadable token, or a token that the guide rejects.
 
-        `length` counts the tokens of its prefix. One that ended where the server does not show what the model
-        thought there has no position more than tokens.
+        `length` is the number of tokens of the prefix. If the choice ended and the server does not report the
+        distribution there, the completion has as many positions as tokens.
         """
         tokens: list[Token] = []
         logprobs: list[float] = []
@@ -77,8 +77,8 @@ class Reader(NamedTuple):
         for entry in choice.entries[: max(0, sampling.max_tokens - length)]:
             if self.is_merged(entry):
                 return Completion((*tokens, UNREADABLE), (*logprobs, entry.logprob), tuple(positions), False)
-            positions.append(self.thought(entry.alternatives, sampling.alternatives, sampling.stop, text))
-            if self.ends(entry.token, sampling.stop):
+            positions.append(self.next_tokens(entry.alternatives, sampling.alternatives, sampling.stop, text))
+            if self.is_end(entry.token, sampling.stop):
                 return Completion(tuple(tokens), tuple(logprobs), tuple(positions), True)
             token = entry.token
             if text is not None:
@@ -92,21 +92,21 @@ class Reader(NamedTuple):
         return Completion(tuple(tokens), tuple(logprobs), tuple(positions), ended)
 
     def is_merged(self, entry: Entry) -> bool:
-        """Whether an entry stands for several tokens: it tells the log-probability of one of them only."""
-        known = self.vocabulary
-        if known is not None and 0 <= entry.token.id < len(known):
-            return known.tokens[entry.token.id] != entry.token.bytes
-        return merged(entry)
+        """Return whether an entry stands for several tokens, with the log-probability of only one of them."""
+        vocabulary = self.vocabulary
+        if vocabulary is not None and 0 <= entry.token.id < len(vocabulary):
+            return vocabulary.tokens[entry.token.id] != entry.token.bytes
+        return is_merged(entry)
 
 
-def unlisted(told: tuple[ScoredToken, ...]) -> float:
-    """The most that any token which is not told can have."""
-    if not told:
+def unlisted_bound(listed: tuple[ScoredToken, ...]) -> float:
+    """Return an upper bound on the log-probability of any unlisted token."""
+    if not listed:
         return 0.0
-    rest = 1.0 - math.fsum(math.exp(scored.logprob) for scored in told)
-    return min(told[-1].logprob, math.log(rest) if rest > 1e-9 else 0.0)
+    rest = 1.0 - math.fsum(math.exp(scored.logprob) for scored in listed)
+    return min(listed[-1].logprob, math.log(rest) if rest > 1e-9 else 0.0)
 
 
-def whole(prefix: Prefix) -> bytes:
-    """What a prefix says."""
+def prefix_bytes(prefix: Prefix) -> bytes:
+    """Return the bytes of a prefix."""
     return b"".join(token.bytes for token in prefix)

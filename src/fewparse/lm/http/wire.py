@@ -1,32 +1,33 @@
-"""The two ways in which servers write log-probabilities, read into one; what cannot be true is refused.
+"""Parse completion responses: both formats of log-probabilities into one, invalid values rejected.
 
-Legacy: parallel lists `tokens`, `token_logprobs`, `top_logprobs`. Chat style: `content`, a list of entries with
-their own alternatives, bytes and (llama.cpp) ids.
+Legacy format: parallel lists `tokens`, `token_logprobs`, `top_logprobs`. Chat format: `content`, a list of entries
+with their own alternatives, bytes and (llama.cpp) ids.
 """
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fewparse.errors import ServerUnfit
-from fewparse.lm.http.client import Failed
-from fewparse.lm.http.errors import message
+from fewparse.lm.http.errors import error_message
 from fewparse.lm.model import ScoredToken, Token
+from fewparse.retry import RetryableError
 
 LEGACY, CONTENT = "legacy", "content"
-IMPOSSIBLE = -1_000.0
-"""Some servers write a probability of zero as -9999; and none is likelier than certain."""
+MIN_LOGPROB = -1_000.0
+"""Lower bound of log-probabilities: some servers write a probability of zero as -9999."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 ROUNDING = 0.02
-"""What the probabilities of one position may come to beyond 1, since servers round them."""
+"""How far the probabilities of one position may exceed 1 in sum, since servers round them."""
 ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
 UNREADABLE = Token(b"", -2)
-"""A token whose bytes the server does not tell, or merged with its neighbours: nothing lets it pass."""
-LOST = "�"
+"""A token whose bytes the server omits or merges with its neighbours; no constraint accepts it."""
+REPLACEMENT = "\ufffd"
 
 
 class Entry(NamedTuple):
-    """A token that a server sampled, with its alternatives, best first (often with the token itself)."""
+    """A sampled token with its alternatives, best first (often including the token itself)."""
 
     token: Token
     logprob: float
@@ -34,7 +35,7 @@ class Entry(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One completion as a server tells it."""
+    """One completion of a response."""
 
     text: str
     entries: tuple[Entry, ...]
@@ -42,7 +43,7 @@ class Choice(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a server answers, and what it says that this took (None where it does not say)."""
+    """The completions of a response, and its token counts (None if not reported)."""
 
     choices: tuple[Choice, ...]
     prompt_tokens: int | None
@@ -50,126 +51,135 @@ class Reply(NamedTuple):
     cached_tokens: int
 
 
-def read_reply(answer: Any) -> Reply:
-    """An answer of /v1/completions or /v1/chat/completions.
+def parse_reply(payload: Any) -> Reply:
+    """Parse a response of /v1/completions or /v1/chat/completions.
 
-    One without choices may come from a server in trouble. One that is JSON and has another shape was not garbled
-    on its way: the server would say it again.
+    Raises RetryableError if it has no choices, which an overloaded server may return. Raises ServerUnfit if the
+    JSON has another structure: the response was not damaged in transit, so a retry would return the same.
     """
-    if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list):
-        said = message(answer)
-        raise Failed(f"its answer has no completions{f': {said}' if said else ''}")
+    if not isinstance(payload, dict) or not isinstance(payload.get("choices"), list):
+        message = error_message(payload)
+        raise RetryableError(f"the response has no completions{f': {message}' if message else ''}")
     try:
-        ordered = sorted(answer["choices"], key=lambda choice: choice.get("index") or 0)
-        choices = tuple(map(read_choice, ordered))
-        usage = answer.get("usage") or {}
+        ordered = sorted(payload["choices"], key=lambda choice: choice.get("index") or 0)
+        choices = tuple(map(parse_choice, ordered))
+        usage = payload.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
-        prompt, completion = counted(usage.get("prompt_tokens")), counted(usage.get("completion_tokens"))
-        return Reply(choices, prompt, completion, counted(details.get("cached_tokens")) or 0)
+        prompt, completion = token_count(usage.get("prompt_tokens")), token_count(usage.get("completion_tokens"))
+        return Reply(choices, prompt, completion, token_count(details.get("cached_tokens")) or 0)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ServerUnfit(
-            "the server's answer has not the shape of completions", "Use a server that is OpenAI-compatible."
+            "the server's response does not have the structure of completions", "Use an OpenAI-compatible server."
         ) from None
 
 
-def counted(told: Any) -> int | None:
-    """A number of tokens, where a server tells one."""
-    return told if type(told) is int and told >= 0 else None
+def token_count(value: Any) -> int | None:
+    """Return a number of tokens, or None if the value is not one."""
+    return value if type(value) is int and value >= 0 else None
 
 
-def read_choice(choice: Any) -> Choice:
-    """One completion; without log-probabilities it has no entries."""
+def logprobs_format(choice: Any) -> str:
+    """Return the format of a choice's log-probabilities."""
+    return LEGACY if json_object(choice.get("logprobs")).get("content") is None else CONTENT
+
+
+def parse_choice(choice: Any) -> Choice:
+    """Parse one completion; without log-probabilities it has no entries."""
     text = (choice["text"] if "text" in choice else choice["message"]["content"]) or ""
-    told = choice.get("logprobs")
+    logprobs = choice.get("logprobs")
     entries: tuple[Entry, ...] = ()
-    if isinstance(told, dict):
-        if told.get("content") is not None:
-            entries = tuple(map(read_entry, told["content"]))
-        elif told.get("tokens") is not None:
-            entries = read_legacy(told)
-    return Choice(SURROGATE.sub(LOST, text), entries, choice.get("finish_reason"))
+    if isinstance(logprobs, dict):
+        if logprobs.get("content") is not None:
+            entries = tuple(map(parse_entry, logprobs["content"]))
+        elif logprobs.get("tokens") is not None:
+            entries = parse_legacy(logprobs)
+    return Choice(SURROGATE.sub(REPLACEMENT, text), entries, choice.get("finish_reason"))
 
 
-def read_entry(told: Any) -> Entry:
-    """A chat-style entry."""
-    others = [
-        ScoredToken(token_of(other), logprob_of(other["logprob"])) for other in told.get("top_logprobs") or ()
+def parse_entry(entry: Any) -> Entry:
+    """Parse an entry of the chat format."""
+    alternatives = [
+        ScoredToken(parse_token(other), parse_logprob(other["logprob"]))
+        for other in entry.get("top_logprobs") or ()
     ]
-    token = token_of(told)
-    return Entry(token, logprob_or_none(told["logprob"]), without_extra(token, in_order(others)))
+    token = parse_token(entry)
+    return Entry(token, optional_logprob(entry["logprob"]), without_sampled(token, best_first(alternatives)))
 
 
-def token_of(told: Any) -> Token:
-    """A token with its bytes and, where told, its id."""
-    spelt, number = told.get("bytes"), told.get("id")
+def parse_token(entry: Any) -> Token:
+    """Parse a token with its bytes and, if reported, its id."""
+    values, number = entry.get("bytes"), entry.get("id")
     if number is not None and (type(number) is not int or number < 0):
         raise ValueError
-    if spelt is None:
-        return named(told["token"], -1 if number is None else number)
-    return Token(bytes([*spelt]), -1 if number is None else number)
+    if values is None:
+        return token_from_text(entry["token"], -1 if number is None else number)
+    return Token(bytes([*values]), -1 if number is None else number)
 
 
-def read_legacy(told: Any) -> tuple[Entry, ...]:
-    """Parallel lists; the first token of an echoed prompt has no log-probability."""
-    tokens, logprobs = told["tokens"], told["token_logprobs"]
-    tops = told.get("top_logprobs") or [None] * len(tokens)
+def parse_legacy(lists: Any) -> tuple[Entry, ...]:
+    """Parse the parallel lists of the legacy format; the first token of an echo has no log-probability."""
+    tokens, logprobs = lists["tokens"], lists["token_logprobs"]
+    tops = lists.get("top_logprobs") or [None] * len(tokens)
     if not len(tokens) == len(logprobs) == len(tops):
         raise ValueError
     entries = []
-    for token, logprob, top in zip(tokens, logprobs, tops, strict=True):
-        others = in_order([ScoredToken(named(t), logprob_of(p)) for t, p in (top or {}).items()])
-        entries.append(Entry(named(token), logprob_or_none(logprob), without_extra(named(token), others)))
+    for text, logprob, top in zip(tokens, logprobs, tops, strict=True):
+        alternatives = best_first(
+            [ScoredToken(token_from_text(t), parse_logprob(p)) for t, p in (top or {}).items()]
+        )
+        token = token_from_text(text)
+        entries.append(Entry(token, optional_logprob(logprob), without_sampled(token, alternatives)))
     return tuple(entries)
 
 
-def named(token: str, number: int = -1) -> Token:
-    """A token that is told as a text only; a half of a character that was replaced in it cannot be had back."""
-    return UNREADABLE if LOST in token or SURROGATE.search(token) else Token(token_bytes(token), number)
+def token_from_text(text: str, number: int = -1) -> Token:
+    """Return a token reported as text only; `UNREADABLE` if part of a character was replaced in it."""
+    return UNREADABLE if REPLACEMENT in text or SURROGATE.search(text) else Token(token_bytes(text), number)
 
 
-def token_bytes(token: str) -> bytes:
-    r"""The bytes of a token told as a text; half a character is told as `bytes:\xe2\x80`."""
-    if token.startswith("bytes:"):
-        spelt = token.removeprefix("bytes:").encode()
-        if ESCAPED.sub(b"", spelt) == b"" and spelt:
-            return ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), spelt)
-    return token.encode()
+def token_bytes(text: str) -> bytes:
+    r"""Return the bytes of a token reported as text; part of a character is written as `bytes:\xe2\x80`."""
+    if text.startswith("bytes:"):
+        escapes = text.removeprefix("bytes:").encode()
+        if ESCAPED.sub(b"", escapes) == b"" and escapes:
+            return ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), escapes)
+    return text.encode()
 
 
-def logprob_or_none(told: Any) -> float:
-    """A log-probability, or NaN where there is none: at the first token of an echo."""
-    return math.nan if told is None else logprob_of(told)
+def optional_logprob(value: Any) -> float:
+    """Parse a log-probability; NaN if there is none, as at the first token of an echo."""
+    return math.nan if value is None else parse_logprob(value)
 
 
-def logprob_of(told: Any) -> float:
-    """A log-probability; what cannot be one is refused rather than ranked."""
-    logprob = float(told)
+def parse_logprob(value: Any) -> float:
+    """Parse a log-probability; raise ServerUnfit if it is NaN or above 0."""
+    logprob = float(value)
     if math.isnan(logprob) or logprob > 1e-3:
         raise ServerUnfit(
-            f"the server tells a log-probability of {logprob:g}", "A probability is between 0 and 1."
+            f"the server returned a log-probability of {logprob:g}", "A probability is between 0 and 1."
         )
-    return max(min(logprob, 0.0), IMPOSSIBLE)
+    return max(min(logprob, 0.0), MIN_LOGPROB)
 
 
-def in_order(tokens: list[ScoredToken]) -> tuple[ScoredToken, ...]:
-    """Best first, each once."""
+def best_first(tokens: list[ScoredToken]) -> tuple[ScoredToken, ...]:
+    """Return the distinct tokens, best first."""
     distinct = {scored.token: scored for scored in tokens}
     return tuple(sorted(distinct.values(), key=lambda scored: -scored.logprob))
 
 
-def without_extra(token: Token, told: tuple[ScoredToken, ...]) -> tuple[ScoredToken, ...]:
-    """The best tokens: many servers tell the sampled one beside them, less likely than some that are untold."""
-    return told[:-1] if len(told) > 1 and told[-1].token == token else told
+def without_sampled(token: Token, alternatives: tuple[ScoredToken, ...]) -> tuple[ScoredToken, ...]:
+    """Drop the sampled token if it is the last: servers list it after the best ones, even if others are better."""
+    return alternatives[:-1] if len(alternatives) > 1 and alternatives[-1].token == token else alternatives
 
 
-def sound(entry: Entry) -> bool:
-    """Whether there is a log-probability, and the probabilities of the alternatives add up to no more than 1."""
+def has_valid_logprobs(entry: Entry) -> bool:
+    """Return whether the entry has a log-probability, and its alternatives' probabilities sum to at most 1."""
     total = math.fsum(math.exp(other.logprob) for other in entry.alternatives)
     return not math.isnan(entry.logprob) and total <= 1 + ROUNDING
 
 
-def merged(entry: Entry) -> bool:
-    """Whether an entry stands for several tokens: as likely as it is, it should be among its own alternatives."""
+def is_merged(entry: Entry) -> bool:
+    """Return whether an entry stands for several tokens: likely enough to be an alternative, but not listed."""
     others = entry.alternatives
     if entry.token.id >= 0:
         return any(o.token.id == entry.token.id and o.token.bytes != entry.token.bytes for o in others)
@@ -177,10 +187,20 @@ def merged(entry: Entry) -> bool:
     return likelier and all(other.token.bytes != entry.token.bytes for other in others)
 
 
-def spells(choice: Choice, stop: bytes) -> bool:
-    """Whether the tokens of a choice spell its text, as far as both go."""
-    joined = b"".join(entry.token.bytes for entry in choice.entries)
-    text = choice.text.split(LOST)[0].encode()
-    upto = joined.split(stop)[0] if stop else joined
-    short = min(len(text), len(upto))
-    return text[:short] == upto[:short]
+def json_object(value: Any) -> dict[str, Any]:
+    """Return the value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def spelling(entries: Iterable[Entry]) -> bytes:
+    """Return the bytes of consecutive entries."""
+    return b"".join(entry.token.bytes for entry in entries)
+
+
+def matches_text(choice: Choice, stop: bytes) -> bool:
+    """Return whether the tokens of a choice spell its text, up to the end of the shorter one."""
+    tokens = spelling(choice.entries)
+    text = choice.text.split(REPLACEMENT)[0].encode()
+    before_stop = tokens.split(stop)[0] if stop else tokens
+    length = min(len(text), len(before_stop))
+    return text[:length] == before_stop[:length]

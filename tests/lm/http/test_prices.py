@@ -1,4 +1,4 @@
-"""Prices of remote models: from the real table, and None rather than wrong."""
+"""Prices of remote models: from the bundled table, and unknown rather than wrong."""
 
 import socket
 from decimal import Decimal
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.lm.prices import Price, price_of
+from fewparse.lm.http.budget import Price, price_of
 
 OPENAI = "https://api.openai.com/v1"
 COUNTS = st.integers(0, 2_000_000)
@@ -21,7 +21,7 @@ PRICED = [
 ]
 
 
-def known(model: str, server: str) -> Price:
+def known_price(model: str, server: str) -> Price:
     price = price_of(model, server)
     assert price is not None
     return price
@@ -31,8 +31,8 @@ def known(model: str, server: str) -> Price:
     ("model", "prompt", "cached", "completion"),
     [("gpt-4o", "2.50", "1.25", "10"), ("gpt-4o-mini", "0.15", "0.075", "0.60")],
 )
-def test_known_models_have_their_published_prices(model: str, prompt: str, cached: str, completion: str) -> None:
-    price = known(model, OPENAI)
+def test_a_known_model_has_its_published_price(model: str, prompt: str, cached: str, completion: str) -> None:
+    price = known_price(model, OPENAI)
     assert price.cost(1_000_000, 0, 0) == float(prompt)
     assert price.cost(1_000_000, 1_000_000, 0) == float(cached)
     assert price.cost(0, 0, 1_000_000) == float(completion)
@@ -41,13 +41,13 @@ def test_known_models_have_their_published_prices(model: str, prompt: str, cache
 
 
 @pytest.mark.parametrize(("model", "server"), PRICED)
-def test_providers_are_recognised_by_their_urls(model: str, server: str) -> None:
-    assert known(model, server).cost(1000, 0, 1000) > 0
+def test_providers_are_recognised_by_their_addresses(model: str, server: str) -> None:
+    assert known_price(model, server).cost(1000, 0, 1000) > 0
 
 
 @pytest.mark.parametrize("server", ["HTTPS://API.OpenAI.com/v1", "https://api.openai.com:443", f"{OPENAI}/"])
-def test_equivalent_urls_have_the_same_price(server: str) -> None:
-    assert known("gpt-4o", server).cost(1000, 10, 20) == known("gpt-4o", OPENAI).cost(1000, 10, 20)
+def test_the_same_address_may_be_written_differently(server: str) -> None:
+    assert known_price("gpt-4o", server).cost(1000, 10, 20) == known_price("gpt-4o", OPENAI).cost(1000, 10, 20)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_equivalent_urls_have_the_same_price(server: str) -> None:
         "",
     ],
 )
-def test_a_known_model_on_another_host_has_no_price(server: str) -> None:
+def test_a_known_model_name_on_another_host_has_no_price(server: str) -> None:
     assert price_of("gpt-4o", server) is None
 
 
@@ -82,7 +82,7 @@ def test_an_unknown_model_has_no_price(model: str) -> None:
     assert price_of(model, OPENAI) is None
 
 
-def test_a_model_without_input_and_output_prices_has_no_price() -> None:
+def test_a_model_priced_in_one_direction_only_has_no_price() -> None:
     assert price_of("text-embedding-3-small", OPENAI) is None
     assert price_of("meta-llama/llama-3.3-70b-instruct:free", "https://openrouter.ai/api/v1") is None
 
@@ -92,7 +92,7 @@ def test_a_model_without_input_and_output_prices_has_no_price() -> None:
 def test_more_tokens_never_cost_less_and_cached_tokens_never_more(
     model: str, server: str, prompt: int, cached: int, completion: int, more: int
 ) -> None:
-    price = known(model, server)
+    price = known_price(model, server)
     cost = price.cost(prompt, cached, completion)
     assert 0 <= cost <= price.cost(prompt, 0, completion)
     assert cost <= price.cost(prompt + more, min(cached, prompt), completion)
@@ -101,8 +101,8 @@ def test_more_tokens_never_cost_less_and_cached_tokens_never_more(
 
 def test_prices_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_network(*_arguments: object) -> None:
-        raise AssertionError("the network was used")
+        raise AssertionError("a price was requested over the network")
 
     monkeypatch.setattr(socket.socket, "connect", no_network)
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
-    assert known("gpt-4o", OPENAI).cost(1000, 0, 0) > 0
+    assert known_price("gpt-4o", OPENAI).cost(1000, 0, 0) > 0
