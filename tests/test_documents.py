@@ -107,7 +107,9 @@ def test_the_check_of_commands_rejects_an_invalid_command(arguments: str) -> Non
 
 
 @pytest.mark.slow
-@every_document
+@pytest.mark.parametrize(
+    "document", [d for d in DOCUMENTS if "console" in dict(blocks(d))], ids=lambda d: str(d.relative_to(ROOT))
+)
 def test_the_commands_of_a_document_run_in_order(
     document: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
