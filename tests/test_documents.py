@@ -1,5 +1,6 @@
-"""What the documents say is so: commands exist, links lead somewhere, the map of the rooms is complete."""
+"""The documents agree with the code: commands, links, paths, module tables and the import table."""
 
+import ast
 import os
 import re
 import shlex
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import typer
@@ -16,22 +18,31 @@ from fewparse.cli.main import app
 from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.translation.translator import Translator
 from support.cli_runner import COMMAND
+from test_architecture import MODULES, imports
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PACKAGE = ROOT / "src" / "fewparse"
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(document.relative_to(ROOT)) for document in DOCUMENTS]
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-SHELL = {"console", "sh", "bash", "shell"}
-AFTER = {"|", ">", ">>", "<", "2>", "&", "&&", "||", ";"}
+SHELL = {"console", "sh", "bash", "shell"}  # blocks of `console` are run, the others are only checked
+SHELL_OPERATORS = {"|", ">", ">>", "<", "2>", "&", "&&", "||", ";"}
+
+every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
 
 
 def blocks(document: Path) -> list[tuple[str, str]]:
-    """The fenced blocks of a document with their languages."""
+    """Return the fenced blocks of a document with their languages."""
     return FENCE.findall(document.read_text(encoding="utf-8"))
 
 
+def prose(document: Path) -> str:
+    """Return a document without its fenced blocks."""
+    return FENCE.sub("", document.read_text(encoding="utf-8"))
+
+
 def commands(document: Path) -> Iterator[list[str]]:
-    """The commands in blocks of a shell: behind `$` where the block has such lines, else every line."""
+    """Yield the commands in shell blocks: the lines with a `$` prompt if there are any, else all lines."""
     for language, body in blocks(document):
         if language not in SHELL:
             continue
@@ -43,7 +54,7 @@ def commands(document: Path) -> Iterator[list[str]]:
 
 
 def simple_commands(line: str) -> Iterator[list[str]]:
-    """`a | b > c` as `a` and `b`: words up to a sign of the shell, without variables set in front."""
+    """Yield the simple commands of a line, without redirections and assignments: `a | b > c` as `a`, `b`."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError:  # output of a command, not a command
@@ -51,7 +62,7 @@ def simple_commands(line: str) -> Iterator[list[str]]:
     command: list[str] = []
     skipping = False
     for word in [*words, ";"]:
-        if word in AFTER:
+        if word in SHELL_OPERATORS:
             if command:
                 yield command
             command = []
@@ -63,12 +74,12 @@ def simple_commands(line: str) -> Iterator[list[str]]:
 
 
 def invocations(document: Path) -> list[list[str]]:
-    """The arguments of every `fewparse` that a document runs."""
+    """Return the arguments of every `fewparse` command in a document."""
     return [command[1:] for command in commands(document) if Path(command[0]).name == "fewparse"]
 
 
 def check_invocation(arguments: list[str]) -> None:
-    """Read the arguments as the command would, without running anything."""
+    """Parse the arguments with the command-line parser, without running the command."""
     command: Any = typer.main.get_command(app)
     name = "fewparse"
     while arguments and arguments[0] in getattr(command, "commands", {}):
@@ -77,12 +88,12 @@ def check_invocation(arguments: list[str]) -> None:
     if hasattr(command, "commands"):
         assert arguments, f"{name} needs a command"
         assert arguments[0].startswith("-"), f"{name} has no command {arguments[0]!r}"
-    with suppress(typer.Exit):  # --help and --version leave at once
+    with suppress(typer.Exit):  # --help and --version exit at once
         command.make_context(name, arguments)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
-def test_every_command_in_a_document_is_a_real_one(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@every_document
+def test_every_command_in_a_document_exists(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in invocations(document):
         check_invocation(arguments)
 
@@ -90,14 +101,16 @@ def test_every_command_in_a_document_is_a_real_one(document: Path, capsys: pytes
 @pytest.mark.parametrize(
     "arguments", ["parse calendar x --no-such-option", "pars calendar", "parse", "models fetch"]
 )
-def test_the_check_of_commands_refuses_what_is_not_one(arguments: str) -> None:
+def test_the_check_of_commands_rejects_an_invalid_command(arguments: str) -> None:
     with pytest.raises(Exception, match=r"(?i)no such option|no command|missing"):
         check_invocation(arguments.split())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
-def test_the_commands_of_a_document_work_one_after_the_other(
+@pytest.mark.parametrize(
+    "document", [d for d in DOCUMENTS if "console" in dict(blocks(d))], ids=lambda d: str(d.relative_to(ROOT))
+)
+def test_the_commands_of_a_document_run_in_order(
     document: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     environment = {**os.environ, "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
@@ -117,7 +130,7 @@ def test_the_commands_of_a_document_work_one_after_the_other(
             assert done.stdout.strip()
 
 
-def test_the_synchronous_rules_in_the_documents_can_be_read() -> None:
+def test_the_synchronous_rules_in_the_documents_are_valid() -> None:
     sources = [body for document in DOCUMENTS for language, body in blocks(document) if language == "scfg"]
     assert sources
     for source in sources:
@@ -129,14 +142,14 @@ def test_the_synchronous_rules_in_the_documents_can_be_read() -> None:
         )
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+@every_document
 def test_every_make_target_in_a_document_exists(document: Path) -> None:
     targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    said = {word for command in commands(document) if command[0] == "make" for word in command[1:]}
-    assert {word for word in said if re.fullmatch(r"[a-z][\w-]*", word)} <= targets
+    words = {word for command in commands(document) if command[0] == "make" for word in command[1:]}
+    assert {word for word in words if re.fullmatch(r"[a-z][\w-]*", word)} <= targets
 
 
-def test_the_readme_begins_with_the_two_commands() -> None:
+def test_the_readme_starts_with_the_two_commands() -> None:
     (_, first), *_ = blocks(ROOT / "README.md")
     assert [" ".join(c) for line in first.splitlines() for c in simple_commands(line)] == [
         "make demo",
@@ -144,20 +157,81 @@ def test_the_readme_begins_with_the_two_commands() -> None:
     ]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
-def test_every_relative_link_leads_to_a_file(document: Path) -> None:
-    text = FENCE.sub("", document.read_text(encoding="utf-8"))
+@every_document
+def test_every_relative_link_resolves(document: Path) -> None:
+    text = prose(document)
     links = re.findall(r"\]\(<?([^)\s>]+)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
-    relative = [link.partition("#")[0] for link in links if not re.match(r"[a-z]+:|#", link)]
-    assert [link for link in relative if not (document.parent / link).exists()] == []
+    for link in links:
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = document.parent / path if path else document
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
 
 
-def test_the_map_of_the_rooms_names_every_room_and_no_other() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    table = text.partition("## The rooms")[2].partition("\n## ")[0]
-    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
-    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
-    package = ROOT / "src" / "fewparse"
-    hidden = {"__init__.py", "py.typed", "__pycache__"}
-    rooms = {path.name + "/" * path.is_dir() for path in package.iterdir() if path.name not in hidden}
-    assert named == rooms
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a document."""
+    headings = re.findall(r"^#+ (.*)$", prose(document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@every_document
+def test_every_path_of_the_repository_in_a_document_exists(document: Path) -> None:
+    paths = re.findall(r"(?<![\w/.~-])((?:benchmarks|docs|src|tests)/[\w./-]*\w)", prose(document))
+    assert [path for path in paths if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
+@every_document
+def test_python_in_a_document_is_valid(document: Path) -> None:
+    for language, body in blocks(document):
+        if language == "python":
+            ast.parse(body)
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs").glob("*.svg")), ids=lambda picture: picture.name)
+def test_every_picture_is_well_formed_and_used(picture: Path) -> None:
+    ElementTree.parse(picture)
+    assert any(f"{picture.name})" in prose(document) for document in DOCUMENTS)
+
+
+def section(document: Path, heading: str) -> str:
+    """Return the text below a heading, up to the next heading of the same or a higher level."""
+    level = heading.partition(" ")[0]
+    _, found, rest = f"\n{prose(document)}".partition(f"\n{heading}\n")
+    assert found, f"{document.name} has no {heading!r}"
+    return re.split(rf"\n#{{1,{len(level)}}} ", rest)[0]
+
+
+def rows(text: str) -> list[list[set[str]]]:
+    """Return the names in backticks in each cell of the rows of a table whose first cell has one."""
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    return [[set(re.findall(r"`([^`]+)`", cell)) for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_module_tables_name_every_module_and_no_other() -> None:
+    text = section(ROOT / "CONTRIBUTING.md", "## Packages and modules")
+    named: dict[str, list[str]] = {}
+    for part in text.split("\n### ")[1:]:
+        title, _, table = part.partition("\n")
+        package = "" if title == "Top level" else title.strip("`/")
+        named[package] = sorted(name for first, *_ in rows(table) for name in first)
+    modules: dict[str, list[str]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        package = file.parent.relative_to(PACKAGE).as_posix().strip(".")
+        if file.stem != "__init__" and package != "domains/starter":
+            modules.setdefault(package, []).append(file.stem)
+    assert named == {package: sorted(names) for package, names in modules.items()}
+
+
+def test_every_import_is_in_the_import_table() -> None:
+    text = section(ROOT / "docs" / "architecture.md", "## Who may import whom")
+    everywhere = {name.removesuffix(".py") for name in re.findall(r"`(\w+\.py)`", text)}
+    allowed = {package: targets for (package,), targets in rows(text)}
+    assert everywhere
+    assert set(allowed) | everywhere == {name.split(".")[1] for name in MODULES if name != "fewparse"}
+    for name, file in MODULES.items():
+        if name == "fewparse" or (package := name.split(".")[1]) in everywhere or package == "cli":
+            continue
+        imported = {target.split(".")[1] for target in imports(file) if target != "fewparse"}
+        assert imported - {package} - everywhere <= allowed[package], name
