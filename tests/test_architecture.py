@@ -1,6 +1,8 @@
 """Which package imports which, read from the source."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fewparse
+from fewparse import errors
 
 ROOT = Path(fewparse.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -83,21 +86,41 @@ def test_only_the_command_line_imports_the_command_line() -> None:
     assert not {name for name, known in outside.items() if any(k.startswith("fewparse.cli") for k in known)}
 
 
-def test_the_public_names_are_these() -> None:
+PUBLIC_NAMES = """
+    BudgetLimits Candidate CfgConstraint Completion Constraint Domain Event Example Grammar Judge LanguageModel
+    NextTokens Options Parse Parser ParserOptions Pool Prompt Proportion Record Records RemoteSettings Reranker
+    Retriever RetryPolicy Sampling ScoredToken SearchSettings State SynchronousGrammar SystemResult Target Template
+    Token Translation Translator Trie TuneConfig Unconstrained Usage Vocabulary known_domains load_domain
+    load_grammar load_split open_model parser_systems run_evaluation
+"""
+
+
+def test_the_public_names_are_these_and_all_errors() -> None:
     assert fewparse.__all__ == sorted(fewparse.__all__)
-    assert set(fewparse.__all__) == {
-        "Candidate",
-        "Domain",
-        "Example",
-        "FewparseError",
-        "LanguageModel",
-        "Parse",
-        "Parser",
-        "Usage",
-        "load_domain",
-        "open_model",
-    }
-    assert all(hasattr(fewparse, name) for name in fewparse.__all__)
+    assert set(fewparse.__all__) == {*PUBLIC_NAMES.split(), *errors.__all__}
+    assert all(getattr(fewparse, name) is not None for name in fewparse.__all__)
+    assert {name for name in dir(errors) if isinstance(getattr(errors, name), type)} - {
+        "Path",
+        "Iterable",
+        "Sequence",
+    } == set(errors.__all__)
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Praser'"):
+        _ = fewparse.Praser
+
+
+def test_types_and_names_of_the_public_face_agree() -> None:
+    tree = ast.parse(MODULES["fewparse"].read_text(encoding="utf-8"))
+    typed = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed - {"TYPE_CHECKING", "Any"} == set(fewparse.__all__)
+
+
+def test_importing_the_package_is_quick_because_it_loads_nothing_else() -> None:
+    script = "import sys, fewparse; print(sorted(m for m in sys.modules if m.startswith('fewparse')))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['fewparse', 'fewparse.errors']"
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -70,7 +70,7 @@ def test_a_mirror_without_the_files_is_reported_with_alternatives(tmp_path: Path
         )
     assert (ended.code, ended.out) == (1, "")
     first = DATASETS["overnight"].sources.files[0].path
-    assert f"error: {mirror.address}/{first} cannot be fetched: the server answers 404" in ended.err
+    assert f"error: {mirror.address}/{first} cannot be fetched: the server returned 404" in ended.err
     assert "fewparse data import NAME DIR" in ended.err
     assert mirror.requests == [(f"/{first}", None)]
 
@@ -78,7 +78,7 @@ def test_a_mirror_without_the_files_is_reported_with_alternatives(tmp_path: Path
 def test_a_mirror_that_is_not_a_url_is_a_usage_error(tmp_path: Path) -> None:
     ended = fewparse("data", "get", "overnight", "--from", "file:///tmp", "--data", str(tmp_path))
     assert (ended.code, ended.out) == (2, "")
-    assert "no web address" in ended.err
+    assert "not a web address" in ended.err
 
 
 @needs_real_data

@@ -105,7 +105,7 @@ def test_a_second_parse_sends_requests_only_without_the_cache(
     again = json.loads(remote("parse", letters, toy.url, environment, "--json").out)
     assert len(toy.requests) == sent
     assert again["candidates"] == first["candidates"]
-    assert (again["usage"]["cached"], again["usage"]["cost"]) == (again["usage"]["requests"], 0)
+    assert (again["usage"]["cached_requests"], again["usage"]["cost"]) == (again["usage"]["requests"], 0)
     fresh = json.loads(remote("parse", letters, toy.url, environment, "--json", "--no-cache").out)
     assert len(toy.requests) > sent
     assert fresh["usage"]["cached_requests"] == 0
@@ -118,7 +118,7 @@ def test_explain_shows_requests_and_the_unknown_cost(
     ended = remote("parse", letters, toy.url, environment, "--explain")
     assert ended.code == 0, ended.err
     usage = next(line for line in ended.out.splitlines() if " requests in " in line)
-    assert "0 answered from the cache, 0 asked again" in usage
+    assert "0 from the cache, 0 retried" in usage
     assert usage.endswith("cost unknown")
 
 
@@ -250,7 +250,7 @@ def test_timeout_and_deadline_must_be_positive(option: str, letters: str, enviro
 def test_a_damaged_cache_is_reported_and_the_run_continues(
     letters: str, toy: ToyServer, environment: dict[str, str]
 ) -> None:
-    file = Path(environment["FEWPARSE_CACHE"]) / "answers.sqlite"
+    file = Path(environment["FEWPARSE_CACHE"]) / "responses.sqlite"
     file.parent.mkdir()
     file.write_bytes(b"no database at all")
     ended = remote("parse", letters, toy.url, environment)
@@ -293,7 +293,10 @@ def test_probe_as_json_has_all_capabilities(toy: ToyServer, environment: dict[st
 
 def test_probe_requires_a_remote_model(environment: dict[str, str]) -> None:
     assert_error(
-        fewparse("models", "probe", "embedded", env=environment), "no model behind a server", "openai", code=2
+        fewparse("models", "probe", "embedded", env=environment),
+        "is not a model behind a server",
+        "openai",
+        code=2,
     )
     assert_error(
         fewparse("models", "probe", "--base-url", unused_address(), env=environment), "the connection failed"

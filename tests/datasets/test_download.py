@@ -376,7 +376,7 @@ def test_an_interrupted_download_leaves_only_a_part(server: FileServer, file: Re
 
 def test_an_unwritable_folder_is_reported(server: FileServer, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(DataUnavailable, match="cannot be kept in") as caught:
+    with pytest.raises(DataUnavailable, match="cannot be stored in") as caught:
         fetch_all([remote(server, tmp_path / "file" / "file.bin")])
     assert "FEWPARSE_DATA" in str(caught.value.hint)
 

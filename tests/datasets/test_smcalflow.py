@@ -351,7 +351,9 @@ def test_an_error_in_a_published_file_is_reported_with_its_line(
             "dev_200.jsonl", lambda c: c.replace("utterance", "u", 1), 1, "`utterance` is missing", "no utterance"
         ),
         broken("dev_200.jsonl", lambda c: c.replace("context", "c", 1), 1, "`context` is missing", "no context"),
-        broken("dev_200.jsonl", lambda c: c.replace(NOON, "a b", 1), 1, "here begins another", "two programs"),
+        broken(
+            "dev_200.jsonl", lambda c: c.replace(NOON, "a b", 1), 1, "a second one starts here", "two programs"
+        ),
         broken("dev_200.jsonl", lambda c: c.replace('"turn_index": 0', '"turn_index": "0"'), 2, "whole", "text"),
         broken("dev_100.jsonl", lambda c: c * 2, 2, "turn cc-3,0 is also in line 1", "twice"),
         broken("dev_all.jsonl.gz", added("7\n"), 7, "expected an object", "no object"),

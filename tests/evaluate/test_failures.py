@@ -265,4 +265,4 @@ def test_records_without_failure_and_cost_are_read(lamps: Domain, tmp_path: Path
     system = RemoteSystem()
     (row,) = rows(run(lamps, system, path=path), "remote")
     assert system.utterances == []
-    assert (row["prompt_tokens"], row["cached"], row["cost"], row["failed"]) == (7, 0, 0, 0)
+    assert (row["prompt_tokens"], row["cached_requests"], row["cost"], row["failed"]) == (7, 0, 0, 0)

@@ -108,8 +108,8 @@ def test_a_model_without_grammar_support_is_rejected_before_any_request(tmp_path
         with pytest.raises(UsageError) as caught:
             Parser.from_domain(make_lamps(tmp_path), model, server_grammar=True)
         assert server.requests == []
-    assert "takes no grammar" in caught.value.message
-    with pytest.raises(UsageError, match="takes no grammar"):
+    assert "does not support grammars" in caught.value.message
+    with pytest.raises(UsageError, match="does not support grammars"):
         Parser.from_domain(make_lamps(tmp_path), ToyModel(), server_grammar=True)
 
 
@@ -123,7 +123,7 @@ def test_the_option_requires_the_constrained_speculative_decoder(other: dict[str
 def test_a_domain_without_a_grammar_is_rejected(tmp_path: Path) -> None:
     lamps = make_lamps(tmp_path)
     free = replace(lamps, table=lamps.table.model_copy(update={"constraint": constraint_of_kind_none(lamps)}))
-    with pytest.raises(UsageError, match="no grammar"):
+    with pytest.raises(UsageError, match="cannot be sent to a server"):
         free.server_grammar("program", "x")
 
 
