@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.domains.scaffold import make_domain
+from fewparse.cli.domain import make_domain
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.parser import Parser
 from fewparse.rerank import ITERATIONS, SMOOTHING, Alignment

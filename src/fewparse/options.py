@@ -10,8 +10,7 @@ from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.load import EMBEDDED
-from fewparse.retrieve.order import ORDERS, Order
-from fewparse.retrieve.retriever import RETRIEVERS
+from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
 from fewparse.search.settings import SearchSettings
 

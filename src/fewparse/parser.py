@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from fewparse.constrain.lead import LeadConstraint
-from fewparse.constrain.state import Constraint
+from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, ParseCancelled, UsageError
@@ -25,8 +24,7 @@ from fewparse.lm.weights import Progress
 from fewparse.options import FromDomainOptions, Options, prepare
 from fewparse.prompt import Pair, Prompt
 from fewparse.rerank import Alignment, Reranker, vote
-from fewparse.retrieve.order import fit, ordered
-from fewparse.retrieve.retriever import Pool, Retriever, open_retriever
+from fewparse.retrieve.retriever import Pool, Retriever, fit, open_retriever, ordered
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings

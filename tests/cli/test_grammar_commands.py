@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from lark import Lark
 
+from fewparse.cli.domain import make_domain
 from fewparse.domains.load import load_domain
-from fewparse.domains.scaffold import make_domain
 from support.cli_runner import Ended, fewparse
 
 PROGRAM = "(list (meetings (with me Maria) (on next-week)))"

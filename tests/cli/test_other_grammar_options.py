@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.domains.scaffold import make_domain
+from fewparse.cli.domain import make_domain
 from support.cli_runner import HALL, Ended, fewparse, without_model
 
 GRAMMAR = r"""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fewparse import Parser, load_domain
-from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
+from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.errors import DomainError
 from fewparse.testing import CONSTRAINT_LAWS
 from fewparse.vocabulary import BYTES
@@ -18,7 +18,7 @@ FILE = '''\
 
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
-from fewparse.domains.constraints.kind import ConstraintKind
+from fewparse.domains.constraints import ConstraintKind
 from fewparse.domains.schema import ConstraintTable
 from fewparse.example import Target
 from fewparse.vocabulary import Vocabulary

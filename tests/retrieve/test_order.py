@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.retrieve.order import fit, ordered
+from fewparse.retrieve.retriever import fit, ordered
 
 
 def test_the_best_example_stands_last_first_or_anywhere() -> None:

@@ -10,8 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from fewparse.constrain.cfg import CfgConstraint
-from fewparse.constrain.lead import LeadConstraint
-from fewparse.constrain.state import Constraint
+from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.grammar.readers.ebnf import read_grammar

@@ -1,4 +1,4 @@
-"""Shared by all commands: consoles, error output, lines of standard input, download progress."""
+"""Shared by all commands: consoles, errors and warnings, lines of standard input, opening models."""
 
 import sys
 from collections.abc import Iterator
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from fewparse.errors import FewparseError, UsageError
+from fewparse.domains.domain import Domain
+from fewparse.errors import FewparseError, UsageError, listed
+from fewparse.example import Target
+from fewparse.grammar.rules import undefined
 from fewparse.lm.load import open_model
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.weights import Progress as Report
@@ -68,3 +71,18 @@ def download_progress(what: str = "the model") -> Iterator[Report]:
     finally:
         if tasks:
             progress.stop()
+
+
+def warn_of_gaps(domain: Domain, target: Target) -> None:
+    """Warn of grammar names without productions, and of examples that the grammar does not derive."""
+    if domain.language is not None and (names := sorted(undefined(domain.side(target)))):
+        warn(f"the grammar uses names without productions: {listed(names)}")
+    if domain.left_out:
+        share = f"{domain.left_out} of {len(domain.examples) + domain.left_out} examples"
+        warn(f"not used, because the grammar does not derive them: {share}")
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error."""
+    err.print("warning: ", style="yellow", end="")
+    err.print(message, markup=False)

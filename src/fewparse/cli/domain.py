@@ -1,16 +1,26 @@
-"""`fewparse new` and `fewparse execute`: domain folders."""
+"""`fewparse new`, `fewparse check` and `fewparse execute`: domain folders."""
 
+import json
+import re
+import shutil
+from collections.abc import Iterable
+from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import FAILED, input_lines
-from fewparse.domains.load import find_domain
-from fewparse.domains.scaffold import make_domain
-from fewparse.errors import FewparseError, UsageError
+from fewparse.cli.console import FAILED, input_lines, opened_model, out
+from fewparse.domains.check import check_domain
+from fewparse.domains.load import find_domain, load_domain
+from fewparse.errors import FewparseError, ModelError, UsageError
 from fewparse.example import answer_text
+from fewparse.grammar.analysis.lint import Finding, Level
+from fewparse.lm.load import EMBEDDED
+from fewparse.vocabulary import Vocabulary
+
+STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def execute(
@@ -45,3 +55,77 @@ def new(
     """Create a domain folder to start from: a small language with examples, a grammar and an executor."""
     made = make_domain(name, folder or Path(name))
     typer.echo(f'Created {made}. Try it:\n  fewparse parse {made} "turn on the lamp in the kitchen"')
+
+
+def make_domain(name: str, folder: Path) -> Path:
+    """Copy the starter into a new folder under a new name; existing files are never overwritten."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise UsageError(f"{name!r} is not a valid name for a domain", "Use letters, digits, - and _.")
+    if folder.exists():
+        raise UsageError(f"{folder} exists already", "Choose another name, or a place with --in.")
+    starter = Path(str(resources.files("fewparse.domains"))) / "starter"
+    try:
+        shutil.copytree(starter, folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+        settings = folder / "domain.toml"
+        settings.write_text(
+            settings.read_text(encoding="utf-8").replace('"starter"', f'"{name}"'), encoding="utf-8"
+        )
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be created: {error.strerror}") from None
+    return folder
+
+
+def check(
+    domain: options.Domain,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Model whose vocabulary must spell all texts: embedded | gguf:PATH | hf:PATH_OR_NAME | none."
+        ),
+    ] = EMBEDDED,
+    grammar: options.Grammar = None,
+    copy: options.Copy = None,
+    data: options.Data = None,
+) -> None:
+    """Check a domain: its grammar against its examples, round trips, ambiguity, copy spans, leaks, vocabulary.
+
+    The exit code is 1 if there is an error.
+    """
+    loaded = load_domain(domain, data, grammar=grammar, copy=copy)
+    loaded.check()
+    vocabulary, unknown = find_vocabulary(model)
+    report = check_domain(loaded, vocabulary)
+    failed = not report.passed or (strict and any(finding.level == "warning" for finding in report.findings))
+    if as_json:
+        typer.echo(json.dumps({**report.as_dict(), "vocabulary_unknown": unknown}, ensure_ascii=False))
+    else:
+        show_findings(report.findings)
+        if unknown:
+            out.print(f"note: the vocabulary was not checked: {unknown}", style="dim", markup=False)
+        checked = ", ".join(f"{count} {what}" for what, count in report.checked.items())
+        out.print(f"{report.domain}: {'failed' if failed else 'passed'} ({checked})", markup=False)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def find_vocabulary(model: str) -> tuple[Vocabulary | None, str | None]:
+    """Return the vocabulary of a model, or the reason why it is unknown."""
+    if model == "none":
+        return None, "no model was named"
+    try:
+        with opened_model(model) as opened:
+            return opened.vocabulary, None
+    except ModelError as error:
+        if model != EMBEDDED:
+            raise
+        return None, error.message
+
+
+def show_findings(findings: Iterable[Finding]) -> None:
+    """Print the findings."""
+    for finding in findings:
+        out.print(f"{finding.level}: ", style=STYLES[finding.level], end="")
+        place = f"{finding.location}: " if finding.location else ""
+        out.print(f"{place}{finding.kind}: {finding.message}", markup=False)

@@ -10,10 +10,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fewparse.cli import options
-from fewparse.cli.console import err, opened_model
+from fewparse.cli.console import err, opened_model, warn_of_gaps
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import remote_settings
-from fewparse.cli.warnings import warn_of_gaps
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.gold_coverage import gold_coverage
 from fewparse.evaluate.metrics import Judge, count

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from fewparse.cli import grammar_report
-from fewparse.cli.console import FAILED, input_lines
+from fewparse.cli.console import FAILED, input_lines, warn
 from fewparse.cli.grammar_source import (
     DialectOption,
     GrammarArgument,
@@ -15,7 +15,6 @@ from fewparse.cli.grammar_source import (
     read_programs,
     resolve_grammar,
 )
-from fewparse.cli.warnings import warn
 from fewparse.errors import FewparseError, UsageError, caret
 from fewparse.grammar.analysis.derivation import DerivationTree, from_derivation, from_parse_tree
 from fewparse.grammar.analysis.sampling import sample_pairs, sample_sentences

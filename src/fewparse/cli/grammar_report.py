@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fewparse.cli.check import show_findings
 from fewparse.cli.console import FAILED, err, input_lines, out
+from fewparse.cli.domain import show_findings
 from fewparse.cli.grammar_source import DialectOption, GrammarArgument, read_programs, resolve_grammar
 from fewparse.errors import FewparseError
 from fewparse.grammar.analysis.lint import lint_grammar

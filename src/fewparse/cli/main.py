@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import fewparse
-from fewparse.cli import cache, check, data, domain, evaluate, grammar, models, parse, tune
+from fewparse.cli import cache, data, domain, evaluate, grammar, models, parse, tune
 from fewparse.cli.console import INTERRUPTED, show_error
 from fewparse.errors import FewparseError
 
@@ -19,7 +19,7 @@ app = typer.Typer(
 )
 app.command("parse")(parse.parse)
 app.command("eval")(evaluate.evaluation)
-app.command("check")(check.check)
+app.command("check")(domain.check)
 app.command("tune")(tune.tune)
 app.command("execute")(domain.execute)
 app.command("new")(domain.new)

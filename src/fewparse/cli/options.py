@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from fewparse import example
-from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
+from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.lm.load import model_names
-from fewparse.retrieve import order as example_order
+from fewparse.retrieve import retriever
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.decoder import DECODERS
 
@@ -61,8 +61,8 @@ Prompt = Annotated[str | None, option(PROMPT, "Name of a prompt template.")]
 Examples = Annotated[int | None, option(PROMPT, "Number of examples in the prompt.", min=0)]
 Retriever = Annotated[str | None, option(PROMPT, f"How examples are retrieved: {RETRIEVERS.choices}.")]
 Order = Annotated[
-    example_order.Order | None,
-    option(PROMPT, f"Order of the examples: {' | '.join(example_order.ORDERS)}.", parser=str, metavar="TEXT"),
+    retriever.Order | None,
+    option(PROMPT, f"Order of the examples: {' | '.join(retriever.ORDERS)}.", parser=str, metavar="TEXT"),
 ]
 
 Model = Annotated[str, option(MODEL, f"Language model: {' | '.join(model_names())}.")]

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import FAILED, input_lines, opened_model, out, show_error
+from fewparse.cli.console import FAILED, input_lines, opened_model, out, show_error, warn_of_gaps
 from fewparse.cli.explain import explain
 from fewparse.cli.remote import remote_settings
-from fewparse.cli.warnings import warn_of_gaps
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import Parse, answer_text, check_utterance, is_unicode
 from fewparse.lm.load import EMBEDDED

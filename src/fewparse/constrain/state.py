@@ -7,6 +7,7 @@ also answers over tokens, by a mask; tokens may straddle terminals. Ending is no
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import count as counter
 
 import numpy as np
@@ -94,6 +95,57 @@ class Constraint(ABC):
         """Return a short suffix that makes a prefix well-formed; None if none was found."""
         state = self.start().advance(text) if text else self.start()
         return None if state is None else cheapest_ending(state)
+
+
+class LeadState(State):
+    """Part of the lead is still to come."""
+
+    def __init__(self, inner: Constraint, rest: bytes) -> None:
+        self.vocabulary = inner.vocabulary
+        self._inner = inner
+        self._rest = rest
+
+    @property
+    def may_end(self) -> bool:
+        """Always false."""
+        return False
+
+    def advance(self, piece: bytes) -> State | None:
+        """Consume the lead, then bytes of the inner constraint."""
+        rest = self._rest
+        if piece and len(piece) < len(rest) and rest.startswith(piece):
+            return LeadState(self._inner, rest[len(piece) :])
+        if not piece.startswith(rest):
+            return None
+        start, output = self._inner.start(), piece[len(rest) :]
+        return start.advance(output) if output else start
+
+    def mask(self) -> Mask:
+        """Return the tokens that continue the lead or reach into the output."""
+        return self._mask
+
+    @cached_property
+    def _mask(self) -> Mask:
+        mask = np.zeros(len(self.vocabulary), dtype=np.bool_)
+        for length in range(1, len(self._rest) + 1):
+            mask[[i for i in self.vocabulary.starting_with(self._rest[:length]) if self._allowed(i)]] = True
+        return mask
+
+    def _allowed(self, token: int) -> bool:
+        return self.advance(self.vocabulary.tokens[token]) is not None
+
+
+class LeadConstraint(Constraint):
+    """The strings of another constraint, each after the lead."""
+
+    def __init__(self, inner: Constraint, lead: str) -> None:
+        self.vocabulary = inner.vocabulary
+        self._inner = inner
+        self._start = LeadState(inner, lead.encode()) if lead else None
+
+    def start(self) -> State:
+        """Return the state before the lead."""
+        return self._start or self._inner.start()
 
 
 def cheapest_ending(start: State) -> bytes | None:

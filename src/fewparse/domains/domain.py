@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.constrain.state import Constraint
-from fewparse.domains.constraints.kind import CONSTRAINT_KINDS, ConstraintKind
+from fewparse.domains.constraints import CONSTRAINT_KINDS, ConstraintKind
 from fewparse.domains.examples import EXAMPLES, read_examples
 from fewparse.domains.schema import DomainTable
 from fewparse.errors import DomainError, ExecutionError, LimitExceeded, UnknownName, UsageError

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from fewparse.datasets.registry import benchmark_domains, dataset_of
 from fewparse.datasets.storage import data_folder
-from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
+from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
 from fewparse.domains.schema import read_domain_table

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from fewparse.domains.constraints.kind import CONSTRAINT_KINDS
+from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Target
 from fewparse.files import parse_toml, read_text
@@ -24,8 +24,7 @@ from fewparse.grammar.induction.induce import MergeLevel
 from fewparse.grammar.readers.load import Dialect
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.registry import Registry
-from fewparse.retrieve.order import Order
-from fewparse.retrieve.retriever import RETRIEVERS
+from fewparse.retrieve.retriever import RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
 from fewparse.search.settings import MAX_WIDTH
 

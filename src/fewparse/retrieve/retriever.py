@@ -1,12 +1,17 @@
-"""The retriever protocol, and the table of retrievers."""
+"""The retriever protocol, the table of retrievers, and the order of retrieved examples in the prompt."""
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol, TypeVar, get_args
 
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.registry import Registry
+
+Order = Literal["best-last", "best-first", "shuffled"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+T = TypeVar("T")
 
 
 class Retriever(Protocol):
@@ -54,3 +59,30 @@ def open_retriever(name: str, pool: Pool, fold: Callable[[str], str] | None = No
 
     folded = replace(pool, utterances=[fold(text) for text in pool.utterances])
     return FoldedRetriever(build(folded), fold)
+
+
+def ordered(best_first: Sequence[T], order: Order, seed: int) -> list[T]:
+    """Put ranked examples into the order of the prompt; the shuffle depends on the seed and their number."""
+    match order:
+        case "best-first":
+            return list(best_first)
+        case "best-last":
+            return list(reversed(best_first))
+        case "shuffled":
+            shuffled = list(best_first)
+            random.Random(seed).shuffle(shuffled)
+            return shuffled
+
+
+def fit(best_first: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> list[T]:
+    """Return as many of the best examples as fit, by binary search; the least similar are dropped first."""
+    if fits(best_first):
+        return list(best_first)
+    low, high = 0, len(best_first) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(best_first[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return list(best_first[:low])

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from fewparse.cli.domain import make_domain
 from fewparse.domains.load import load_domain
-from fewparse.domains.scaffold import make_domain
 from fewparse.errors import UsageError
 
 

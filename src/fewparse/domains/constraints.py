@@ -1,0 +1,188 @@
+"""The kinds of `[constraint]` in domain.toml: a domain in; a constraint for each parse out."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from pathlib import PurePath
+from typing import TYPE_CHECKING, ClassVar
+
+from fewparse.constrain.cfg import CfgConstraint
+from fewparse.constrain.copy_spans import copy_spans
+from fewparse.constrain.state import Constraint
+from fewparse.constrain.trie import Trie
+from fewparse.constrain.unconstrained import Unconstrained
+from fewparse.errors import ConstraintError, UsageError, listed
+from fewparse.example import Target
+from fewparse.grammar.export.notations import to_gbnf
+from fewparse.grammar.induction.induce import induce
+from fewparse.grammar.induction.rule_writer import FREE_TEXT
+from fewparse.grammar.readers.leading_space import strip_leading_space
+from fewparse.grammar.readers.load import load_grammar
+from fewparse.grammar.rules import Grammar, Text, trim, undefined
+from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.registry import Registry
+from fewparse.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from fewparse.domains.domain import Domain
+    from fewparse.domains.schema import ConstraintTable
+
+
+class ConstraintKind(ABC):
+    """Defines which outputs of a domain are well-formed.
+
+    Only `build` is required. `table` is a subclass of `ConstraintTable` where the kind has settings of its own in
+    domain.toml.
+    """
+
+    table: ClassVar["type[ConstraintTable] | None"] = None
+    constrains: ClassVar[bool] = True
+    """Whether some outputs are ill-formed."""
+    finite: ClassVar[bool] = False
+    """Whether the outputs are the finite set `Domain.known_outputs`."""
+    can_copy: ClassVar[bool] = False
+    """Whether text can be required to be copied from the utterance."""
+    needs_examples: ClassVar[bool] = False
+    """Whether the constraint is made from the examples."""
+
+    def __init__(self, domain: "Domain") -> None:
+        self.domain = domain
+        self.settings = domain.table.constraint
+
+    @abstractmethod
+    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
+        """Return the constraint on `lead` + output for an utterance, over the tokens of a model."""
+
+    @property
+    def depends_on_utterance(self) -> bool:
+        """Whether `build` gives another constraint for another utterance."""
+        return False
+
+    @property
+    def copied_rules(self) -> tuple[str, ...]:
+        """The grammar rules whose text is copied from the utterance."""
+        return ()
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether there is a grammar that pairs canonical utterances with programs."""
+        return False
+
+    @property
+    def grammar(self) -> Grammar | SynchronousGrammar | None:
+        """The grammar, where there is one."""
+        return None
+
+    def gbnf(self, target: Target, lead: str, utterance: str) -> str:
+        """Return the constraint in the notation of llama.cpp, for servers that constrain samples themselves."""
+        raise UsageError(
+            f"the constraint `{self.settings.kind}` of the domain {self.domain.name} cannot be sent to a server",
+            "Omit --server-grammar.",
+        )
+
+    def check(self, target: Target) -> None:  # noqa: B027 -- optional
+        """Raise an error if the constraint cannot be built for a target."""
+
+
+class GrammarConstraint(ConstraintKind):
+    """`kind = "grammar"`: the sentences of the grammar file or folder `grammar`."""
+
+    can_copy = True
+
+    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
+        """Return the sentences of one side of the grammar, with copy spans of the utterance."""
+        return CfgConstraint(self.domain.side(target), vocabulary, lead, self.copied_rules, utterance)
+
+    @property
+    def depends_on_utterance(self) -> bool:
+        """Whether there are copy spans."""
+        return bool(self.copied_rules)
+
+    @property
+    def copied_rules(self) -> tuple[str, ...]:
+        """The rules that the setting `copy` names."""
+        return self.settings.copy_rules
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether the file is a synchronous grammar, by its dialect or suffix."""
+        dialect = self.settings.dialect or PurePath(self.settings.grammar).suffix
+        return dialect not in ("lark", ".lark")
+
+    @cached_property
+    def grammar(self) -> Grammar | SynchronousGrammar:
+        """The grammar of the file or folder; the texts of a synchronous one start without a space."""
+        opened = load_grammar(self.domain.grammar_path, self.settings.dialect, self.settings.start)
+        return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
+
+    def gbnf(self, target: Target, lead: str, utterance: str) -> str:
+        """Return one side of the grammar in GBNF."""
+        return to_gbnf(copy_spans(self.domain.side(target), self.copied_rules, utterance).with_prefix(lead))
+
+    def check(self, target: Target) -> None:
+        """Raise an error if the grammar derives nothing or a rule to copy has the wrong form."""
+        side = self.domain.side(target)
+        if not trim(side).grammar.rules:
+            names = sorted(undefined(side))
+            raise ConstraintError(
+                "the grammar derives no text at all from its start rule",
+                f"There are no rules for {listed(names)}." if names else "Check that every recursion can end.",
+            )
+        copy_spans(side, self.copied_rules, "")
+
+
+class InducedConstraint(GrammarConstraint):
+    """`kind = "induced"`: a grammar induced from the programs of the examples."""
+
+    needs_examples = True
+
+    @property
+    def copied_rules(self) -> tuple[str, ...]:
+        """The one rule of an induced grammar for free text, where `copy` names any."""
+        return (FREE_TEXT,) if self.settings.copy_rules else ()
+
+    @property
+    def synchronous(self) -> bool:
+        """Always false: only programs are induced."""
+        return False
+
+    @cached_property
+    def grammar(self) -> Grammar:
+        """The induced grammar, generalised as `merge` says."""
+        return induce((example.program for example in self.domain.examples), self.settings.merge).grammar
+
+
+class FiniteConstraint(ConstraintKind):
+    """`kind = "trie"`: the outputs of the examples, or of the file `strings`."""
+
+    finite = True
+    needs_examples = True
+
+    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
+        """Return a trie of the outputs."""
+        return Trie((output.output(target) for output in self.domain.known_outputs), vocabulary, lead)
+
+    def gbnf(self, target: Target, lead: str, utterance: str) -> str:
+        """Return the outputs as alternatives of one rule."""
+        texts = dict.fromkeys(output.output(target) for output in self.domain.known_outputs)
+        return to_gbnf(Grammar({"start": tuple((Text(text),) for text in texts)}, "start").with_prefix(lead))
+
+
+class NoConstraint(ConstraintKind):
+    """`kind = "none"`: any text."""
+
+    constrains = False
+
+    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
+        """Return the constraint that allows any text."""
+        return Unconstrained(vocabulary, lead.encode())
+
+
+CONSTRAINT_KINDS: Registry[type[ConstraintKind]] = Registry(
+    "constraint",
+    {
+        "grammar": "fewparse.domains.constraints:GrammarConstraint",
+        "induced": "fewparse.domains.constraints:InducedConstraint",
+        "trie": "fewparse.domains.constraints:FiniteConstraint",
+        "none": "fewparse.domains.constraints:NoConstraint",
+    },
+)

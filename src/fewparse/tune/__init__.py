@@ -1,0 +1,1 @@
+"""Tuning: a domain's examples in; a LoRA adapter for the embedded model out."""
