@@ -1,4 +1,4 @@
-"""A parser with components of the caller's own."""
+"""A parser with a retriever, constraint or reranker object of the caller."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ class RoomyModel(ToyModel):
     context_length = 10_000
 
 
-class LastFirst:
-    """Ranks the pool from its end."""
+class ReversedRetriever:
+    """Ranks the pool in reverse order."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -26,8 +26,8 @@ class LastFirst:
         return list(reversed(range(self._count)))
 
 
-class Longest:
-    """Prefers long outputs."""
+class LengthReranker:
+    """Scores outputs by their length."""
 
     def score(self, utterance: str, output: str) -> float:
         return 100.0 * len(output)
@@ -35,14 +35,12 @@ class Longest:
 
 def test_a_retriever_object_chooses_the_examples(tmp_path: Path) -> None:
     domain = make_letters(tmp_path)
-    parser = Parser.from_domain(domain, RoomyModel(), retriever=LastFirst(len(domain.examples)))
+    parser = Parser.from_domain(domain, RoomyModel(), retriever=ReversedRetriever(len(domain.examples)))
     assert [example.utterance for example in parser.parse("one").examples] == ["three", "two"]
 
 
 @pytest.mark.parametrize("prompt", ["lisp", "canonical"])
-def test_a_constraint_object_bounds_the_outputs_without_the_lead_of_the_prompt(
-    tmp_path: Path, prompt: str
-) -> None:
+def test_a_constraint_object_applies_to_the_outputs_without_the_lead(tmp_path: Path, prompt: str) -> None:
     model = RoomyModel()
     constraint = Trie(["bab", "cab"], model.vocabulary)
     parser = Parser.from_domain(
@@ -52,13 +50,15 @@ def test_a_constraint_object_bounds_the_outputs_without_the_lead_of_the_prompt(
 
 
 def test_a_reranker_object_orders_the_candidates(tmp_path: Path) -> None:
-    parser = Parser.from_domain(make_letters(tmp_path), RoomyModel(), reranker=Longest(), decoder="beam", width=4)
+    parser = Parser.from_domain(
+        make_letters(tmp_path), RoomyModel(), reranker=LengthReranker(), decoder="beam", width=4
+    )
     lengths = [len(candidate.text) for candidate in parser.parse("one").candidates]
     assert lengths == sorted(lengths, reverse=True)
     assert len(set(lengths)) > 1
 
 
-def test_names_still_choose_bundled_components(tmp_path: Path) -> None:
+def test_a_name_selects_a_bundled_component(tmp_path: Path) -> None:
     parser = Parser.from_domain(tmp_path_domain(tmp_path), RoomyModel(), retriever="all", constraint="none")
     assert parser.options.retriever == "all"
     assert parser.domain.table.constraint.kind == "none"
@@ -69,6 +69,6 @@ def tmp_path_domain(folder: Path) -> Path:
     return folder
 
 
-def test_settings_of_loading_are_rejected_for_a_loaded_domain(tmp_path: Path) -> None:
+def test_options_for_loading_are_rejected_for_a_loaded_domain(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="loaded already: `pool`"):
         Parser.from_domain(make_letters(tmp_path), RoomyModel(), pool=1)

@@ -1,4 +1,4 @@
-"""Many parses as a stream, and cancelling a parse."""
+"""Streaming many parses, and cancelling a parse."""
 
 import asyncio
 import itertools
@@ -19,7 +19,7 @@ WAIT = 60.0
 
 
 class GatedModel(ToyModel):
-    """A toy model whose prompts wait until they are released; it counts how many wait at the same time."""
+    """A toy model whose calls wait until their prompt is released; it counts concurrent calls."""
 
     context_length = 10_000
     max_concurrency = 3
@@ -60,7 +60,7 @@ def gated() -> Iterator[GatedModel]:
         gate.set()
 
 
-def names(count: int) -> list[str]:
+def utterances(count: int) -> list[str]:
     return [f"item {i}" for i in range(count)]
 
 
@@ -68,18 +68,18 @@ def test_async_parses_come_in_order_as_soon_as_they_are_finished(tmp_path: Path,
     parser = Parser.from_domain(make_letters(tmp_path), gated)
 
     async def run() -> list[str]:
-        stream = parser.aparse_many(names(6))
+        stream = parser.aparse_many(utterances(6))
         gated.gate("item 0").set()
         first = await asyncio.wait_for(anext(stream), WAIT)  # the others are still waiting
-        for name in names(6):
+        for name in utterances(6):
             gated.gate(name).set()
         return [first.utterance, *[parse.utterance async for parse in stream]]
 
-    assert asyncio.run(run()) == names(6)
+    assert asyncio.run(run()) == utterances(6)
     assert gated.most_running <= gated.max_concurrency
 
 
-def test_an_endless_list_of_utterances_is_read_as_it_is_needed(tmp_path: Path, gated: GatedModel) -> None:
+def test_an_infinite_iterator_of_utterances_is_read_lazily(tmp_path: Path, gated: GatedModel) -> None:
     parser = Parser.from_domain(make_letters(tmp_path), gated)
     read = 0
 
@@ -125,7 +125,7 @@ def test_a_parse_is_cancelled_from_another_thread(tmp_path: Path, gated: GatedMo
     assert parser.parse("item 1").program is not None, "the parser still works"
 
 
-def test_a_parse_that_waits_for_the_model_is_cancelled_too(tmp_path: Path, gated: GatedModel) -> None:
+def test_a_parse_that_waits_for_the_model_can_be_cancelled(tmp_path: Path, gated: GatedModel) -> None:
     gated.max_concurrency = 1
     parser = Parser.from_domain(make_letters(tmp_path), gated)
     busy = threading.Thread(target=parser.parse, args=("item 0",))
@@ -139,7 +139,7 @@ def test_a_parse_that_waits_for_the_model_is_cancelled_too(tmp_path: Path, gated
     assert not busy.is_alive()
 
 
-def test_samples_end_early_once_a_parse_is_cancelled(tmp_path: Path) -> None:
+def test_sampling_stops_when_a_parse_is_cancelled(tmp_path: Path) -> None:
     cancel = threading.Event()
     drawn = 0
 

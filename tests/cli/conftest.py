@@ -1,4 +1,4 @@
-"""Domain folders for the command."""
+"""Domain folders for tests of the command line."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ SETTINGS = '[retrieve]\nexamples = 2\nretriever = "all"\n[search]\nwidth = 3\n'
 
 @pytest.fixture(scope="session")
 def yes_or_no(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A domain at odds with itself: its examples say `maybe`, its grammar only `yes` or `no`."""
+    """A domain whose examples contradict its grammar: `maybe` instead of `yes` or `no`."""
     folder = tmp_path_factory.mktemp("domains") / "yes-or-no"
     folder.mkdir()
     (folder / "domain.toml").write_text('name = "yes-or-no"\n' + SETTINGS)
@@ -25,7 +25,7 @@ def yes_or_no(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def canonical(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A domain in which the model says canonical utterances that stand for programs."""
+    """A domain whose outputs are canonical utterances."""
     folder = tmp_path_factory.mktemp("domains") / "canonical"
     folder.mkdir()
     settings = 'name = "canonical"\ntarget = "canonical"\n[constraint]\nkind = "trie"\n'

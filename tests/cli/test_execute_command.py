@@ -34,11 +34,11 @@ def test_a_line_that_is_not_utf8_has_an_error_line_in_its_place() -> None:
     assert ended.code == 1
 
 
-def test_no_programs_are_no_failure() -> None:
+def test_empty_input_succeeds_without_output() -> None:
     assert fewparse("execute", "calendar") == Ended(0, "", "")
 
 
-def test_a_denotation_of_many_lines_stays_on_one(tmp_path: Path) -> None:
+def test_line_breaks_in_a_denotation_become_spaces(tmp_path: Path) -> None:
     folder = with_executor(tmp_path / "lines", 'def execute(program): return "one\\ntwo"\n')
     assert fewparse("execute", str(folder), stdin="x\ny\n").out == "one two\none two\n"
 
@@ -52,15 +52,15 @@ def test_a_denotation_of_many_lines_stays_on_one(tmp_path: Path) -> None:
         ("execute(program)", "maximum recursion depth exceeded"),
     ],
 )
-def test_whatever_an_executor_does_wrong_is_an_error_line(answer: str, problem: str, tmp_path: Path) -> None:
+def test_any_error_of_an_executor_is_an_error_line(answer: str, problem: str, tmp_path: Path) -> None:
     folder = with_executor(tmp_path / "wrong", f"def execute(program): return {answer}\n")
     ended = fewparse("execute", str(folder), stdin="x\n")
     assert ended.out.startswith(f"error: {problem}")
     assert ended.code == 1
 
 
-def test_a_domain_that_cannot_execute_is_told_how_it_could(tmp_path: Path) -> None:
-    folder = tmp_path / "mute"
+def test_the_error_without_an_executor_shows_the_setting(tmp_path: Path) -> None:
+    folder = tmp_path / "without-executor"
     shutil.copytree(bundled_domains()["starter"], folder)
     settings = (folder / "domain.toml").read_text()
     (folder / "domain.toml").write_text(settings.replace("executor =", "# executor ="))

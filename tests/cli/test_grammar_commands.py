@@ -1,4 +1,4 @@
-"""`fewparse grammar` and `fewparse check`, as a user runs them."""
+"""`fewparse grammar` and `fewparse check`."""
 
 import json
 from pathlib import Path

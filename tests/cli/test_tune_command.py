@@ -1,4 +1,4 @@
-"""`fewparse tune` as a user runs it: an adapter, or a clear error."""
+"""`fewparse tune`: an adapter, or a clear error."""
 
 import json
 import os
