@@ -1,6 +1,5 @@
 """Options with an adapter: which adapter is used, and the prompt and search settings that it changes."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from fewparse.domains.load import bundled_domains, load_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import CorruptModel, DomainError, ModelUnavailable, UsageError
 from fewparse.options import Options
 from support.adapters import provenance, write_adapter
+from support.domain_files import copy_starter
 
 TUNED = '\n[tuned]\ndecoder = "beam"\nwidth = 3\nrerank = 0.5\n'
 EMBEDDED = "embedded:smollm2-135m"
@@ -20,7 +20,7 @@ EMBEDDED = "embedded:smollm2-135m"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A copy of the starter domain."""
-    return Path(shutil.copytree(bundled_domains()["starter"], tmp_path / "home"))
+    return copy_starter(tmp_path / "home")
 
 
 @pytest.fixture

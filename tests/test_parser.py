@@ -19,6 +19,7 @@ from fewparse.lm.embedded import EmbeddedModel
 from fewparse.options import Options
 from fewparse.rerank import Alignment
 from fewparse.vocabulary import Vocabulary
+from support.domain_files import write_domain
 
 GRAMMAR = """\
 start: "(set " DEVICE " " STATE ")" | "(ask " DEVICE ")"
@@ -57,12 +58,10 @@ MakeDomain = Callable[..., Domain]
 @pytest.fixture
 def make_domain(tmp_path: Path) -> MakeDomain:
     def make(target: str = "program", prompt: str = "lisp", kind: str = "grammar") -> Domain:
-        lines = [json.dumps({"utterance": u, "program": p, "canonical": c}) for u, p, c in EXAMPLES]
-        (tmp_path / "domain.toml").write_text(SETTINGS.format(target=target, prompt=prompt, kind=kind))
-        (tmp_path / "examples.jsonl").write_text("\n".join(lines))
-        (tmp_path / "grammar.lark").write_text(GRAMMAR)
-        (tmp_path / "executor.py").write_text(EXECUTOR)
-        return load_domain(tmp_path)
+        examples = [{"utterance": u, "program": p, "canonical": c} for u, p, c in EXAMPLES]
+        settings = SETTINGS.format(target=target, prompt=prompt, kind=kind)
+        files = {"grammar.lark": GRAMMAR, "executor.py": EXECUTOR}
+        return load_domain(write_domain(tmp_path, settings, examples, files))
 
     return make
 
@@ -280,7 +279,7 @@ def test_an_option_out_of_range_is_rejected(make_domain: MakeDomain, model: Embe
 
 
 def test_a_canonical_target_needs_canonical_utterances(tmp_path: Path, model: EmbeddedModel) -> None:
-    (tmp_path / "domain.toml").write_text('name = "bare"\n[constraint]\nkind = "trie"\n')
-    (tmp_path / "examples.jsonl").write_text('{"utterance": "lamp on", "program": "(set lamp on)"}')
+    settings = 'name = "bare"\n[constraint]\nkind = "trie"\n'
+    write_domain(tmp_path, settings, [{"utterance": "lamp on", "program": "(set lamp on)"}])
     with pytest.raises(UsageError, match="lacks canonical utterances"):
         Parser.from_domain(tmp_path, model, target="canonical")

@@ -9,11 +9,7 @@ from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
 from fewparse.lm.usage import Usage
 from support.letters_domain import make_letters
-from support.toy_model import ToyModel
-
-
-class RoomyModel(ToyModel):
-    context_length = 10_000
+from support.toy_model import LongContextToyModel
 
 
 class ReversedRetriever:
@@ -35,13 +31,13 @@ class LengthReranker:
 
 def test_a_retriever_object_chooses_the_examples(tmp_path: Path) -> None:
     domain = make_letters(tmp_path)
-    parser = Parser.from_domain(domain, RoomyModel(), retriever=ReversedRetriever(len(domain.examples)))
+    parser = Parser.from_domain(domain, LongContextToyModel(), retriever=ReversedRetriever(len(domain.examples)))
     assert [example.utterance for example in parser.parse("one").examples] == ["three", "two"]
 
 
 @pytest.mark.parametrize("prompt", ["lisp", "canonical"])
 def test_a_constraint_object_applies_to_the_outputs_without_the_lead(tmp_path: Path, prompt: str) -> None:
-    model = RoomyModel()
+    model = LongContextToyModel()
     constraint = Trie(["bab", "cab"], model.vocabulary)
     parser = Parser.from_domain(
         make_letters(tmp_path), model, constraint=constraint, prompt=prompt, decoder="beam"
@@ -51,7 +47,7 @@ def test_a_constraint_object_applies_to_the_outputs_without_the_lead(tmp_path: P
 
 def test_a_reranker_object_orders_the_candidates(tmp_path: Path) -> None:
     parser = Parser.from_domain(
-        make_letters(tmp_path), RoomyModel(), reranker=LengthReranker(), decoder="beam", width=4
+        make_letters(tmp_path), LongContextToyModel(), reranker=LengthReranker(), decoder="beam", width=4
     )
     lengths = [len(candidate.text) for candidate in parser.parse("one").candidates]
     assert lengths == sorted(lengths, reverse=True)
@@ -59,16 +55,12 @@ def test_a_reranker_object_orders_the_candidates(tmp_path: Path) -> None:
 
 
 def test_a_name_selects_a_bundled_component(tmp_path: Path) -> None:
-    parser = Parser.from_domain(tmp_path_domain(tmp_path), RoomyModel(), retriever="all", constraint="none")
+    make_letters(tmp_path)
+    parser = Parser.from_domain(tmp_path, LongContextToyModel(), retriever="all", constraint="none")
     assert parser.options.retriever == "all"
     assert parser.domain.table.constraint.kind == "none"
 
 
-def tmp_path_domain(folder: Path) -> Path:
-    make_letters(folder)
-    return folder
-
-
 def test_options_for_loading_are_rejected_for_a_loaded_domain(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="loaded already: `pool`"):
-        Parser.from_domain(make_letters(tmp_path), RoomyModel(), pool=1)
+        Parser.from_domain(make_letters(tmp_path), LongContextToyModel(), pool=1)

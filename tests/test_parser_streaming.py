@@ -13,15 +13,14 @@ from fewparse import Parser
 from fewparse.errors import ParseCancelled
 from fewparse.lm.model import NextTokens
 from support.letters_domain import make_letters
-from support.toy_model import ToyModel
+from support.toy_model import LongContextToyModel
 
 WAIT = 60.0
 
 
-class GatedModel(ToyModel):
+class GatedModel(LongContextToyModel):
     """A toy model whose calls wait until their prompt is released; it counts concurrent calls."""
 
-    context_length = 10_000
     max_concurrency = 3
 
     def __init__(self) -> None:
@@ -29,7 +28,7 @@ class GatedModel(ToyModel):
         self.released: dict[str, threading.Event] = {}
         self.started: list[str] = []
         self.running = 0
-        self.most_running = 0
+        self.max_running = 0
         self._lock = threading.Lock()
 
     def gate(self, utterance: str) -> threading.Event:
@@ -43,7 +42,7 @@ class GatedModel(ToyModel):
             if first:
                 self.started.append(utterance)
             self.running += 1
-            self.most_running = max(self.most_running, self.running)
+            self.max_running = max(self.max_running, self.running)
         try:
             assert self.gate(utterance).wait(WAIT), "never released"
         finally:
@@ -76,7 +75,7 @@ def test_async_parses_come_in_order_as_soon_as_they_are_finished(tmp_path: Path,
         return [first.utterance, *[parse.utterance async for parse in stream]]
 
     assert asyncio.run(run()) == utterances(6)
-    assert gated.most_running <= gated.max_concurrency
+    assert gated.max_running <= gated.max_concurrency
 
 
 def test_an_infinite_iterator_of_utterances_is_read_lazily(tmp_path: Path, gated: GatedModel) -> None:
@@ -143,9 +142,7 @@ def test_sampling_stops_when_a_parse_is_cancelled(tmp_path: Path) -> None:
     cancel = threading.Event()
     drawn = 0
 
-    class Counting(ToyModel):
-        context_length = 10_000
-
+    class Counting(LongContextToyModel):
         def logprobs(self, context: Sequence[int]) -> list[float]:
             nonlocal drawn
             drawn += 1

@@ -28,25 +28,25 @@ def programs(candidates: tuple[Candidate, ...]) -> list[str | None]:
 
 
 def test_two_candidates_with_the_same_answer_outvote_a_better_one() -> None:
-    given = [candidate("a", math.log(0.4)), candidate("b", math.log(0.3)), candidate("also b", math.log(0.2))]
-    assert programs(vote(given, execute)) == ["b", "also b", "a"]
+    candidates = [candidate("a", math.log(0.4)), candidate("b", math.log(0.3)), candidate("also b", math.log(0.2))]
+    assert programs(vote(candidates, execute)) == ["b", "also b", "a"]
 
 
 def test_a_candidate_more_probable_than_all_others_together_is_first() -> None:
-    given = [candidate("b", math.log(0.3)), candidate("a", math.log(0.6)), candidate("also b", math.log(0.2))]
-    assert programs(vote(given, execute)) == ["a", "b", "also b"]
+    candidates = [candidate("b", math.log(0.3)), candidate("a", math.log(0.6)), candidate("also b", math.log(0.2))]
+    assert programs(vote(candidates, execute)) == ["a", "b", "also b"]
 
 
 def test_candidates_without_an_answer_are_last_for_any_score() -> None:
-    given = [candidate("fails", 0.0), candidate(None, -1.0), candidate("a", -9.0)]
-    assert programs(vote(given, execute)) == ["a", "fails", None]
+    candidates = [candidate("fails", 0.0), candidate(None, -1.0), candidate("a", -9.0)]
+    assert programs(vote(candidates, execute)) == ["a", "fails", None]
 
 
 @given(st.lists(st.tuples(st.sampled_from([*ANSWERS, "fails", None]), st.floats(-20, 0)), max_size=8))
 def test_a_vote_keeps_all_candidates_and_the_most_probable_answer_is_first(
-    given: list[tuple[str | None, float]],
+    scored: list[tuple[str | None, float]],
 ) -> None:
-    candidates = [candidate(program, score) for program, score in given]
+    candidates = [candidate(program, score) for program, score in scored]
     voted = vote(candidates, execute)
     assert sorted(map(repr, voted)) == sorted(map(repr, candidates))
     weights: dict[str, float] = {}

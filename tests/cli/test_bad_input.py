@@ -4,14 +4,13 @@ Exit codes: 2 for a usage error, 1 for a failure, 130 for Ctrl-C. All tests run 
 without a network, so a mistake must be found before a model is downloaded or loaded.
 """
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from fewparse.domains.load import bundled_domains
 from fewparse.lm.weights import weights_path
-from support.cli_runner import HALL, Ended, fewparse, without_model
+from support.cli_runner import HALL, CommandResult, fewparse, without_model
+from support.domain_files import copy_starter
 
 TO_PARSE = ["parse", "starter", HALL]
 USAGE_ERRORS: dict[str, tuple[list[str | bytes], str, str]] = {
@@ -64,14 +63,16 @@ def test_a_failed_first_download_is_explained(tmp_path: Path) -> None:
     assert "--model gguf:PATH" in ended.err
 
 
-def parse_with(model: Path, tmp_path: Path) -> Ended:
+def parse_with(model: Path, tmp_path: Path) -> CommandResult:
     return fewparse("parse", "starter", HALL, "--model", f"gguf:{model}", env=without_model(tmp_path))
 
 
 def test_the_error_for_a_missing_model_file_has_its_path(tmp_path: Path) -> None:
     missing = tmp_path / "none.gguf"
     ended = parse_with(missing, tmp_path)
-    assert ended == Ended(1, "", f"error: the model file {missing} cannot be read: No such file or directory\n")
+    assert ended == CommandResult(
+        1, "", f"error: the model file {missing} cannot be read: No such file or directory\n"
+    )
 
 
 def test_a_model_file_of_another_format_is_rejected(tmp_path: Path) -> None:
@@ -106,8 +107,7 @@ BROKEN = {
 def test_an_error_in_a_domain_folder_is_reported_before_the_model_is_loaded(
     file: str, right: str, wrong: str, problem: str, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "mine"
-    shutil.copytree(bundled_domains()["starter"], folder)
+    folder = copy_starter(tmp_path / "mine")
     text = (folder / file).read_text()
     assert right in text
     (folder / file).write_text(text.replace(right, wrong, 1))

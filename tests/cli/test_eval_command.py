@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.cli_runner import fewparse
+from support.domain_files import to_json_lines
 from support.lamp_domain import make_lamps
 
 
@@ -65,7 +66,7 @@ def test_results_are_stored_and_a_run_is_resumed(lamps: str, tmp_path: Path) -> 
 
 def test_failed_items_are_counted_separately_and_the_others_are_evaluated(lamps: str, tmp_path: Path) -> None:
     items = [{"utterance": u, "program": "(on lamp)"} for u in ("lamp " * 10_000, "on lamp please")]
-    (Path(lamps) / "test.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    (Path(lamps) / "test.jsonl").write_text(to_json_lines(items))
     done = fewparse("eval", lamps, "--decoder", "greedy", "--out", str(tmp_path / "out"))
     assert done.code == 0, done.err
     title, _, heads, *table = done.out.splitlines()
@@ -92,7 +93,7 @@ def test_another_data_file_is_a_split_and_is_compared_by_normal_form(lamps: str)
     (Path(lamps) / "domain.toml").write_text(settings.replace('executor = "executor.py:execute"', own))
     (Path(lamps) / "compare.py").write_text('def normal(program): return program.replace("light", "lamp")\n')
     items = [{"utterance": "on lamp please", "program": p, "canonical": p} for p in ("(on light)", "(on piano)")]
-    (Path(lamps) / "dev_2.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    (Path(lamps) / "dev_2.jsonl").write_text(to_json_lines(items))
     done = fewparse("eval", lamps, "--split", "dev_2", "--target", "program", "--decoder", "greedy", "--json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
@@ -113,6 +114,11 @@ def test_without_a_constraint_no_gold_coverage_is_reported(lamps: str) -> None:
 def test_an_induced_constraint_can_be_evaluated_with_a_vote(lamps: str) -> None:
     done = fewparse("eval", lamps, "--constraint", "induced", "--target", "program", "--limit", "1", "--vote")
     assert done.code == 0, done.err
+    title, _, heads, *table = done.out.splitlines()
+    assert ", target program, " in title
+    assert title.endswith("; the constraint admits 1 of 1 gold outputs")
+    assert "  by vote  " in heads
+    assert table[-1].startswith("speculative W=3  ")
 
 
 @pytest.mark.parametrize(

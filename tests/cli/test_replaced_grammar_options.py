@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.cli.domain import make_domain
-from support.cli_runner import HALL, Ended, fewparse, without_model
+from support.cli_runner import HALL, CommandResult, fewparse, without_model
 
 GRAMMAR = r"""
 start -> " " unit , unit
@@ -56,7 +56,7 @@ def test_a_parse_warns_of_undefined_names_before_the_model_is_loaded(
     assert "pip could not download" in ended.err
 
 
-def run(command: str, home: str, tmp_path: Path, *options: str | bytes) -> Ended:
+def run(command: str, home: str, tmp_path: Path, *options: str | bytes) -> CommandResult:
     utterance = [HALL] if command == "parse" else ["--split", "train"]
     return fewparse(command, home, *utterance, *options, env=without_model(tmp_path))
 

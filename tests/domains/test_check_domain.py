@@ -1,6 +1,5 @@
 """`check_domain` reports each mistake of a domain with its location, and nothing for a correct domain."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from fewparse.domains.check import Report, check_domain
 from fewparse.domains.load import bundled_domains, load_domain
 from fewparse.vocabulary import BYTES, Vocabulary
 from support.adapters import provenance, write_adapter
+from support.domain_files import to_json_lines, write_domain
 
 SETTINGS = """
 name = "lamps"
@@ -51,12 +51,8 @@ def make(tmp_path: Path) -> Make:
         grammar: str = GRAMMAR,
         settings: str = SETTINGS,
     ) -> Path:
-        (tmp_path / "domain.toml").write_text(settings)
-        (tmp_path / "grammar.scfg").write_text(grammar)
-        (tmp_path / "run.py").write_text(EXECUTOR)
-        for name, examples in (("examples.jsonl", [*EXAMPLES, *more]), ("test.jsonl", held_out)):
-            (tmp_path / name).write_text("".join(json.dumps(example) + "\n" for example in examples))
-        return tmp_path
+        files = {"grammar.scfg": grammar, "run.py": EXECUTOR, "test.jsonl": to_json_lines(held_out)}
+        return write_domain(tmp_path, settings, [*EXAMPLES, *more], files)
 
     return build
 

@@ -1,7 +1,6 @@
 """Reading a domain folder: its settings and files, and errors with their location."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from fewparse.errors import DomainError, ExecutionError, FewparseError, GrammarE
 from fewparse.options import Options
 from fewparse.prompt import bundled_template
 from fewparse.vocabulary import BYTES
+from support.domain_files import copy_starter, to_json_lines
 
 Edit = Callable[..., Path]
 TEMPLATE = 'preamble = "Home:\\n"\nexample = "{utterance} ={output}\\n"\nquery = "{utterance} ="\nlead = " "\n'
@@ -23,7 +23,7 @@ TEMPLATE = 'preamble = "Home:\\n"\nexample = "{utterance} ={output}\\n"\nquery =
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A copy of the starter domain."""
-    return Path(shutil.copytree(bundled_domains()["starter"], tmp_path / "home"))
+    return copy_starter(tmp_path / "home")
 
 
 @pytest.fixture
@@ -332,6 +332,6 @@ def test_a_canonical_utterance_has_the_program_of_its_first_example(edit: Edit) 
     examples = [
         {"utterance": "a", "program": p, "canonical": c} for p, c in [("1", "one"), ("2", "two"), ("3", "one")]
     ]
-    (folder / "examples.jsonl").write_text("\n".join(map(json.dumps, examples)))
+    (folder / "examples.jsonl").write_text(to_json_lines(examples))
     domain = load_domain(folder)
     assert [domain.program_of(text, "canonical") for text in ("one", "two", "three")] == ["1", "2", None]

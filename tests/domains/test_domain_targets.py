@@ -1,6 +1,5 @@
 """The targets of a domain: programs and canonical utterances, their constraints, prompts and translation."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from fewparse.example import Target
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES
+from support.domain_files import write_domain
 
 SYNCHRONOUS = r"""
 start -> "turn on the " device , "(on " device ")"
@@ -38,10 +38,7 @@ def make(tmp_path: Path) -> Make:
         settings: str = "", target: str = "canonical", *more: dict[str, str], grammar: str = SYNCHRONOUS
     ) -> Domain:
         table = f'name = "sounds"\ntarget = "{target}"\n[constraint]\ngrammar = "grammar.scfg"\n{settings}\n'
-        (tmp_path / "domain.toml").write_text(table)
-        (tmp_path / "grammar.scfg").write_text(grammar)
-        (tmp_path / "examples.jsonl").write_text("".join(json.dumps(e) + "\n" for e in [*EXAMPLES, *more]))
-        return load_domain(tmp_path)
+        return load_domain(write_domain(tmp_path, table, [*EXAMPLES, *more], {"grammar.scfg": grammar}))
 
     return build
 

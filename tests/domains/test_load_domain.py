@@ -1,6 +1,5 @@
 """Finding domains by name, benchmark data, and options that replace settings of the domain."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from fewparse import load_domain
 from fewparse.domains.load import find_domain, known_domains
 from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
 from fewparse.vocabulary import BYTES
+from support.domain_files import to_json_lines
 
 OVERNIGHT = [name for name in known_domains() if name.startswith("overnight/")]
 BENCHMARKS = {**dict.fromkeys(OVERNIGHT, "overnight"), "smcalflow": "smcalflow"}
@@ -20,11 +20,11 @@ def data(tmp_path: Path) -> Path:
     """A data folder that holds a very small `overnight/blocks`."""
     folder = tmp_path / "overnight" / "blocks"
     folder.mkdir(parents=True)
-    examples = [{"utterance": u, "canonical": f"say {p}", "program": p} for u, p in PAIRS]
-    (folder / "examples.jsonl").write_text("\n".join(map(json.dumps, examples)))
-    (folder / "test.jsonl").write_text(json.dumps(examples[0]))
-    outputs = [{"canonical": f"say {p}", "program": p} for p in ("(other)", *(p for _, p in PAIRS))]
-    (folder / "language.jsonl").write_text("\n".join(map(json.dumps, outputs)))
+    examples = [{"utterance": u, "canonical": f"output {p}", "program": p} for u, p in PAIRS]
+    (folder / "examples.jsonl").write_text(to_json_lines(examples))
+    (folder / "test.jsonl").write_text(to_json_lines(examples[:1]))
+    outputs = [{"canonical": f"output {p}", "program": p} for p in ("(other)", *(p for _, p in PAIRS))]
+    (folder / "language.jsonl").write_text(to_json_lines(outputs))
     return tmp_path
 
 
@@ -76,10 +76,10 @@ def test_the_outputs_of_a_trie_may_include_more_than_the_examples(data: Path) ->
     domain = load_domain("overnight/blocks", data)
     domain.check()
     constraint = domain.constraint(BYTES, "canonical")
-    assert constraint.accepts(b"say (other)")
-    assert not constraint.accepts(b"say (unknown)")
-    assert domain.program_of("say (other)", "canonical") == "(other)"
-    assert domain.program_of("say (unknown)", "canonical") is None
+    assert constraint.accepts(b"output (other)")
+    assert not constraint.accepts(b"output (unknown)")
+    assert domain.program_of("output (other)", "canonical") == "(other)"
+    assert domain.program_of("output (unknown)", "canonical") is None
 
 
 def test_the_pool_is_the_first_examples_and_the_rest_is_spare(data: Path) -> None:

@@ -1,7 +1,5 @@
 """Domains with a replaced grammar, and with copying switched on or off."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +12,8 @@ from fewparse.evaluate.run import parser_systems
 from fewparse.example import TARGETS, Target
 from fewparse.prompt import bundled_template
 from fewparse.vocabulary import BYTES
-from support.toy_model import ToyModel
+from support.domain_files import to_json_lines, write_domain
+from support.toy_model import LongContextToyModel
 
 ROOT = Path(__file__).parents[2]
 OWN = r"""
@@ -54,19 +53,11 @@ NOTE -> /[^"]/
 OUTPUTS = {"program": '(Note :text "buy milk")', "canonical": 'write " buy milk"'}
 
 
-def write_lines(path: Path, examples: Sequence[dict[str, str]]) -> None:
-    path.write_text("".join(json.dumps(example) + "\n" for example in examples))
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A domain folder with its own grammar."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    (folder / "domain.toml").write_text(SETTINGS.format(kind="grammar", copy='["NOTE"]'))
-    (folder / "grammar.scfg").write_text(OWN)
-    write_lines(folder / "examples.jsonl", [LAMP, NOTED])
-    return folder
+    settings = SETTINGS.format(kind="grammar", copy='["NOTE"]')
+    return write_domain(tmp_path / "home", settings, [LAMP, NOTED], {"grammar.scfg": OWN})
 
 
 @pytest.fixture
@@ -106,19 +97,15 @@ def test_an_output_is_translated_by_the_replaced_grammar(home: Path, other: Path
     assert domain.program_of("own lamp", "canonical") is None
 
 
-class Reader(ToyModel):
-    """A toy with room for prompts."""
-
-    context_length = 10_000
-
-
 @pytest.mark.parametrize("template", ["canonical", "chatml", "chatml-context"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_parse_with_a_replaced_grammar_is_well_formed(
     target: Target, template: str, home: Path, other: Path
 ) -> None:
     domain = load_domain(home, grammar=other, copy=False)
-    parse = Parser.from_domain(domain, Reader(), target=target, prompt=template).parse("write something")
+    parse = Parser.from_domain(domain, LongContextToyModel(), target=target, prompt=template).parse(
+        "write something"
+    )
     assert parse.output is not None
     assert parse.output == parse.output.lstrip()
     assert parse.program is not None
@@ -164,7 +151,7 @@ def test_a_grammar_and_another_kind_of_constraint_are_an_error(kind: str, home: 
 
 
 def settings(home: Path, other: Path | None, copy: bool | None = None) -> object:
-    (system,) = parser_systems(load_domain(home, grammar=other, copy=copy), Reader(), {"own": {}})
+    (system,) = parser_systems(load_domain(home, grammar=other, copy=copy), LongContextToyModel(), {"own": {}})
     return system.settings
 
 
@@ -189,7 +176,8 @@ def test_a_check_uses_the_replaced_grammar(home: Path, other: Path) -> None:
 
 
 def test_an_underivable_example_of_a_folder_is_an_error_with_the_check_command(home: Path, other: Path) -> None:
-    write_lines(home / "examples.jsonl", [LAMP, {"utterance": "off", "program": "(Off)"}])
+    examples = [LAMP, {"utterance": "off", "program": "(Off)"}]
+    (home / "examples.jsonl").write_text(to_json_lines(examples))
     with pytest.raises(DomainError, match=r"the program \(Off\) is not derived") as caught:
         load_domain(home, grammar=other).for_target("canonical")
     assert caught.value.hint == f"`fewparse check home --grammar {other}` lists all such examples."
@@ -200,9 +188,9 @@ def benchmark_data(tmp_path: Path) -> Path:
     """A data folder with a benchmark that has an example outside the grammar."""
     folder = tmp_path / "data" / "smcalflow"
     folder.mkdir(parents=True)
-    strange = {"utterance": "do a handstand", "program": "(Handstand)"}
+    underivable = {"utterance": "do a handstand", "program": "(Handstand)"}
     plain = [{"utterance": e["utterance"], "program": e["program"]} for e in (LAMP, NOTED)]
-    write_lines(folder / "examples.jsonl", [strange, *plain])
+    (folder / "examples.jsonl").write_text(to_json_lines([underivable, *plain]))
     return tmp_path / "data"
 
 

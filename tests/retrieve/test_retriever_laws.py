@@ -11,6 +11,7 @@ from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.usage import Usage
 from fewparse.retrieve.retriever import RETRIEVERS, Pool, Retriever, open_retriever
 from fewparse.testing import RETRIEVER_LAWS
+from support.prompts import plain_prompt
 from support.toy_model import ToyModel
 
 POOL = [
@@ -69,13 +70,11 @@ def test_embeddings_rank_by_similar_meaning() -> None:
 
 
 def test_the_lm_retriever_scores_the_utterance_as_item_two_of_a_list(model: EmbeddedModel) -> None:
-    from fewparse.prompt import Part, Prompt
-
     utterance = "is the lamp on"
     pool = POOL[:3]
     expected = []
     for text in pool:
-        prompt = Prompt((Part(f"1. {text}\n2.", False),))
+        prompt = plain_prompt(f"1. {text}\n2.")
         expected.append(sum(model.score(prompt, [()], [model.tokenize(f" {utterance}")], Usage())[0]))
     usage = Usage()
     best = opened("lm", pool, model).rank(utterance, usage)[0]

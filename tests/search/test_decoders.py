@@ -10,12 +10,12 @@ from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.model import LanguageModel, Prefix, Token
 from fewparse.lm.usage import Usage
-from fewparse.prompt import Part, Prompt
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis, normalised
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES, Vocabulary
 from support.byte_model import ByteModel
+from support.prompts import plain_prompt
 
 NOISE = 0.5
 COLOURS = [
@@ -66,14 +66,10 @@ ANIMALS = [
 TEXTS = ["The grass is", "Sky: blue\nBlood: red\nSnow:", "zebra, zebra, zebra,", "Say a colour:"]
 
 
-def plain(text: str) -> Prompt:
-    return Prompt((Part(text, False),))
-
-
 def search(
     model: LanguageModel, text: str, constraint: Constraint, settings: SearchSettings, usage: Usage | None = None
 ) -> list[Hypothesis]:
-    return decode(model, plain(text), constraint, settings, usage or Usage())
+    return decode(model, plain_prompt(text), constraint, settings, usage or Usage())
 
 
 def colours(vocabulary: Vocabulary) -> Trie:
@@ -82,8 +78,8 @@ def colours(vocabulary: Vocabulary) -> Trie:
 
 def scores(model: EmbeddedModel, text: str, paths: list[Prefix]) -> list[float]:
     """The normalised score of each finished token path, computed directly with the model."""
-    steps = model.score(plain(text), [()] * len(paths), paths, Usage())
-    ends = model.next_tokens(plain(text), paths, 1, b"\n", Usage())
+    steps = model.score(plain_prompt(text), [()] * len(paths), paths, Usage())
+    ends = model.next_tokens(plain_prompt(text), paths, 1, b"\n", Usage())
     return [
         normalised(sum(logprobs) + end.end_logprob, len(path) + 1)
         for path, logprobs, end in zip(paths, steps, ends, strict=True)
