@@ -111,20 +111,20 @@ def test_an_unknown_public_name_is_an_attribute_error() -> None:
         _ = fewparse.Praser
 
 
-def test_types_and_names_of_the_public_face_agree() -> None:
+def test_the_names_imported_for_type_checkers_are_the_public_names() -> None:
     tree = ast.parse(MODULES["fewparse"].read_text(encoding="utf-8"))
     typed = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert typed - {"TYPE_CHECKING", "Any"} == set(fewparse.__all__)
 
 
-def test_importing_the_package_is_quick_because_it_loads_nothing_else() -> None:
+def test_importing_the_package_imports_only_its_errors() -> None:
     script = "import sys, fewparse; print(sorted(m for m in sys.modules if m.startswith('fewparse')))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['fewparse', 'fewparse.errors']"
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_short_and_says_what_it_is(name: str) -> None:
+def test_a_module_is_short_and_has_a_docstring(name: str) -> None:
     source = MODULES[name].read_text(encoding="utf-8")
     assert len(source.splitlines()) <= MAX_MODULE_LINES
     assert ast.get_docstring(ast.parse(source))

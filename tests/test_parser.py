@@ -1,4 +1,4 @@
-"""The whole way of an utterance, on a domain small enough for short prompts."""
+"""Parsing with the embedded model, on a domain small enough for short prompts."""
 
 import asyncio
 import json
@@ -19,6 +19,7 @@ from fewparse.lm.embedded import EmbeddedModel
 from fewparse.options import Options
 from fewparse.rerank import Alignment
 from fewparse.vocabulary import Vocabulary
+from support.domain_files import write_domain
 
 GRAMMAR = """\
 start: "(set " DEVICE " " STATE ")" | "(ask " DEVICE ")"
@@ -57,12 +58,10 @@ MakeDomain = Callable[..., Domain]
 @pytest.fixture
 def make_domain(tmp_path: Path) -> MakeDomain:
     def make(target: str = "program", prompt: str = "lisp", kind: str = "grammar") -> Domain:
-        lines = [json.dumps({"utterance": u, "program": p, "canonical": c}) for u, p, c in EXAMPLES]
-        (tmp_path / "domain.toml").write_text(SETTINGS.format(target=target, prompt=prompt, kind=kind))
-        (tmp_path / "examples.jsonl").write_text("\n".join(lines))
-        (tmp_path / "grammar.lark").write_text(GRAMMAR)
-        (tmp_path / "executor.py").write_text(EXECUTOR)
-        return load_domain(tmp_path)
+        examples = [{"utterance": u, "program": p, "canonical": c} for u, p, c in EXAMPLES]
+        settings = SETTINGS.format(target=target, prompt=prompt, kind=kind)
+        files = {"grammar.lark": GRAMMAR, "executor.py": EXECUTOR}
+        return load_domain(write_domain(tmp_path, settings, examples, files))
 
     return make
 
@@ -72,9 +71,9 @@ def parser(make_domain: MakeDomain, model: EmbeddedModel) -> Parser:
     return Parser.from_domain(make_domain(), model)
 
 
-def test_a_parse_tells_all_that_is_known_of_it(parser: Parser, model: EmbeddedModel) -> None:
-    heard: list[Event] = []
-    parse = parser.parse("fan on", emit=heard.append)
+def test_a_parse_has_candidates_examples_prompt_trace_and_usage(parser: Parser, model: EmbeddedModel) -> None:
+    events: list[Event] = []
+    parse = parser.parse("fan on", emit=events.append)
     assert (parse.utterance, parse.target, parse.model) == ("fan on", "program", model.name)
     assert parse.output == parse.program == parse.candidates[0].text
     assert [c.score for c in parse.candidates] == sorted((c.score for c in parse.candidates), reverse=True)
@@ -84,13 +83,13 @@ def test_a_parse_tells_all_that_is_known_of_it(parser: Parser, model: EmbeddedMo
     assert len(parse.examples) == 3
     assert parse.examples_dropped == 0
     assert parse.prompt.text.endswith("; fan on\n")
-    assert parse.trace == tuple(heard)
+    assert parse.trace == tuple(events)
     assert isinstance(parse.trace[0], RoundStarted)
     assert parse.usage.requests > 0
     assert json.loads(json.dumps(parse.as_dict()))["output"] == parse.output
 
 
-def test_the_prompt_is_passed_over_once_and_for_the_same_utterance_not_again(
+def test_the_prompt_is_evaluated_once_and_not_again_for_the_same_utterance(
     parser: Parser, model: EmbeddedModel
 ) -> None:
     first = parser.parse("lamp off, please")
@@ -105,50 +104,48 @@ def test_the_prompt_is_passed_over_once_and_for_the_same_utterance_not_again(
 def test_every_constrained_output_is_a_sentence_of_the_grammar(
     make_domain: MakeDomain, model: EmbeddedModel, decoder: str, utterance: str
 ) -> None:
-    judge = lark.Lark(GRAMMAR, parser="earley", lexer="dynamic_complete")
+    oracle = lark.Lark(GRAMMAR, parser="earley", lexer="dynamic_complete")
     parse = Parser.from_domain(make_domain(), model, decoder=decoder).parse(utterance)
     assert parse.candidates
     for candidate in parse.candidates:
-        judge.parse(candidate.text)
+        oracle.parse(candidate.text)
 
 
-def test_an_unconstrained_output_may_be_anything_on_one_line(
-    make_domain: MakeDomain, model: EmbeddedModel
-) -> None:
+def test_an_unconstrained_output_is_one_line(make_domain: MakeDomain, model: EmbeddedModel) -> None:
     parser = Parser.from_domain(make_domain(), model, constrained=False, decoder="greedy")
     output = parser.parse("tell me a joke").output
     assert output
     assert "\n" not in output
 
 
-def test_many_parses_come_in_the_order_of_their_utterances(parser: Parser) -> None:
+def test_parses_are_in_the_order_of_their_utterances(parser: Parser) -> None:
     utterances = ["fan on", "is the lamp on?", "fan on"]
     parses = list(parser.parse_many(utterances))
     assert [p.utterance for p in parses] == utterances
     assert [p.candidates for p in parses] == [parser.parse(u).candidates for u in utterances]
 
 
-def test_parses_at_once_are_those_one_after_the_other(parser: Parser) -> None:
+def test_concurrent_parses_equal_sequential_ones(parser: Parser) -> None:
     utterances = ["radio on", "is the fan off?"]
     alone = [parser.parse(u).candidates for u in utterances]
 
-    async def max_concurrency() -> list[object]:
+    async def gathered() -> list[object]:
         return [p.candidates for p in await asyncio.gather(*map(parser.aparse, utterances))]
 
-    async def in_a_row() -> list[object]:
+    async def streamed() -> list[object]:
         return [p.candidates async for p in parser.aparse_many(utterances)]
 
-    assert asyncio.run(max_concurrency()) == alone
-    assert asyncio.run(in_a_row()) == alone
+    assert asyncio.run(gathered()) == alone
+    assert asyncio.run(streamed()) == alone
 
 
 @pytest.mark.parametrize("nothing", ["", "  ", "\n\t"])
-def test_an_empty_utterance_is_refused(parser: Parser, nothing: str) -> None:
+def test_an_empty_utterance_is_rejected(parser: Parser, nothing: str) -> None:
     with pytest.raises(UsageError, match="empty"):
         parser.parse(nothing)
 
 
-def test_an_utterance_longer_than_the_context_is_refused_with_both_lengths(
+def test_an_utterance_longer_than_the_context_is_an_error_with_both_lengths(
     parser: Parser, model: EmbeddedModel
 ) -> None:
     with pytest.raises(ContextOverflow) as caught:
@@ -171,48 +168,44 @@ def test_examples_that_do_not_fit_are_dropped_the_least_similar_first_and_counte
     ("chosen", "branches"),
     [({}, True), ({"constrained": False}, False), ({"constrained": False, "free_branching": True}, True)],
 )
-def test_samples_that_nothing_can_cut_are_not_branched_unless_asked_for(
-    chosen: dict[str, Any], branches: bool
-) -> None:
+def test_free_branching_is_off_by_default_without_a_constraint(chosen: dict[str, Any], branches: bool) -> None:
     assert Options.resolve(load_domain("starter"), **chosen).search.free_branching is branches
 
 
-def test_the_most_similar_example_stands_last_before_the_question(parser: Parser) -> None:
+def test_the_most_similar_example_is_the_last_one_in_the_prompt(parser: Parser) -> None:
     examples, prompt = parser.prompt("is the radio on?")
     assert examples[0].program == "(ask radio)"
     assert prompt.text.endswith("; is the radio on?\n(ask radio)\n; is the radio on?\n")
 
 
-def test_an_example_that_is_kept_out_stays_out_and_is_not_counted_as_dropped(
+def test_a_hidden_example_is_not_in_the_prompt_and_not_counted_as_dropped(
     make_domain: MakeDomain, model: EmbeddedModel
 ) -> None:
     parser = Parser.from_domain(make_domain(), model, examples=4)
-    itself = next(e for e in parser.domain.examples if e.utterance == "is the radio on?")
-    parse = parser.parse(itself.utterance, without=[itself])
-    assert itself not in parse.examples
+    hidden = next(e for e in parser.domain.examples if e.utterance == "is the radio on?")
+    parse = parser.parse(hidden.utterance, without=[hidden])
+    assert hidden not in parse.examples
     assert "(ask radio)" not in parse.prompt.text
     assert len(parse.examples) == 3
     assert parse.examples_dropped == 0
 
 
-def test_an_example_that_is_kept_out_does_not_teach_the_reranker_either(
-    make_domain: MakeDomain, model: EmbeddedModel
-) -> None:
+def test_the_reranker_is_not_trained_on_a_hidden_example(make_domain: MakeDomain, model: EmbeddedModel) -> None:
     parser = Parser.from_domain(make_domain(), model, rerank=2.0)
-    itself = next(e for e in parser.domain.examples if e.utterance == "is the radio on?")
-    others = Alignment((e.utterance, e.program) for e in parser.domain.examples if e != itself)
-    parse = parser.parse(itself.utterance, without=[itself])
+    hidden = next(e for e in parser.domain.examples if e.utterance == "is the radio on?")
+    others = Alignment((e.utterance, e.program) for e in parser.domain.examples if e != hidden)
+    parse = parser.parse(hidden.utterance, without=[hidden])
     assert parse.candidates
     for candidate in parse.candidates:
-        gained = 2.0 * others.score(itself.utterance, candidate.text)
-        assert candidate.score - candidate.model_score == pytest.approx(gained)
+        alignment = 2.0 * others.score(hidden.utterance, candidate.text)
+        assert candidate.score - candidate.model_score == pytest.approx(alignment)
 
 
-def test_a_constraint_that_lies_is_caught(
+def test_an_ill_formed_output_of_the_search_is_an_error(
     make_domain: MakeDomain, model: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Liar(Constraint):
-        """Lets the search say what it then refuses."""
+    class InconsistentConstraint(Constraint):
+        """Allows an output during the search that it does not accept."""
 
         def __init__(self, vocabulary: Vocabulary) -> None:
             self.vocabulary = vocabulary
@@ -223,12 +216,12 @@ def test_a_constraint_that_lies_is_caught(
         def accepts(self, text: bytes) -> bool:
             return text == b"(ask lamp)"
 
-    monkeypatch.setattr(Domain, "constraint", lambda _self, vocabulary, *_rest: Liar(vocabulary))
+    monkeypatch.setattr(Domain, "constraint", lambda _self, vocabulary, *_rest: InconsistentConstraint(vocabulary))
     with pytest.raises(IllFormedOutput, match="ask fan"):
         Parser.from_domain(make_domain(), model).parse("is the fan on?")
 
 
-def test_an_executor_that_raises_leaves_an_answer_error_and_a_parse(
+def test_a_parse_whose_execution_fails_has_an_answer_error(
     make_domain: MakeDomain, model: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only = "(ask radio)"
@@ -249,19 +242,19 @@ def test_a_canonical_output_is_translated_to_its_program(make_domain: MakeDomain
     assert parse.program == programs[parse.output]
 
 
-def test_no_examples_at_all_is_a_choice(make_domain: MakeDomain, model: EmbeddedModel) -> None:
+def test_the_number_of_examples_may_be_zero(make_domain: MakeDomain, model: EmbeddedModel) -> None:
     parse = Parser.from_domain(make_domain(), model, examples=0, decoder="greedy").parse("lamp on")
     assert parse.examples == ()
     assert parse.examples_dropped == 0
     assert parse.output
 
 
-def test_no_more_candidates_than_asked_for_come_back(make_domain: MakeDomain, model: EmbeddedModel) -> None:
+def test_the_number_of_candidates_is_limited_by_n_best(make_domain: MakeDomain, model: EmbeddedModel) -> None:
     assert len(Parser.from_domain(make_domain(), model, n_best=1).parse("lamp on").candidates) == 1
 
 
 @pytest.mark.parametrize(
-    ("option", "complaint"),
+    ("option", "hint"),
     [
         ({"widht": 3}, "Did you mean width?"),
         ({"decoder": "beems"}, "Did you mean beam?"),
@@ -271,24 +264,22 @@ def test_no_more_candidates_than_asked_for_come_back(make_domain: MakeDomain, mo
         ({"order": "best-frist"}, "Did you mean best-first"),
     ],
 )
-def test_an_unknown_option_is_refused_at_once_with_a_suggestion(
-    make_domain: MakeDomain, model: EmbeddedModel, option: Any, complaint: str
+def test_an_unknown_option_is_rejected_with_a_suggestion(
+    make_domain: MakeDomain, model: EmbeddedModel, option: Any, hint: str
 ) -> None:
     with pytest.raises(UnknownName) as caught:
         Parser.from_domain(make_domain(), model, **option)
-    assert complaint in str(caught.value.hint)
+    assert hint in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("option", [{"examples": -1}, {"n_best": 0}, {"width": 0}])
-def test_an_option_that_makes_no_sense_is_refused_at_once(
-    make_domain: MakeDomain, model: EmbeddedModel, option: Any
-) -> None:
+def test_an_option_out_of_range_is_rejected(make_domain: MakeDomain, model: EmbeddedModel, option: Any) -> None:
     with pytest.raises(UsageError):
         Parser.from_domain(make_domain(), model, **option)
 
 
 def test_a_canonical_target_needs_canonical_utterances(tmp_path: Path, model: EmbeddedModel) -> None:
-    (tmp_path / "domain.toml").write_text('name = "bare"\n[constraint]\nkind = "trie"\n')
-    (tmp_path / "examples.jsonl").write_text('{"utterance": "lamp on", "program": "(set lamp on)"}')
+    settings = 'name = "bare"\n[constraint]\nkind = "trie"\n'
+    write_domain(tmp_path, settings, [{"utterance": "lamp on", "program": "(set lamp on)"}])
     with pytest.raises(UsageError, match="lacks canonical utterances"):
         Parser.from_domain(tmp_path, model, target="canonical")

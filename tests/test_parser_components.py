@@ -1,4 +1,4 @@
-"""A parser with components of the caller's own."""
+"""A parser with a retriever, constraint or reranker object of the caller."""
 
 from pathlib import Path
 
@@ -9,15 +9,11 @@ from fewparse.constrain.trie import Trie
 from fewparse.errors import UsageError
 from fewparse.lm.usage import Usage
 from support.letters_domain import make_letters
-from support.toy_model import ToyModel
+from support.toy_model import LongContextToyModel
 
 
-class RoomyModel(ToyModel):
-    context_length = 10_000
-
-
-class LastFirst:
-    """Ranks the pool from its end."""
+class ReversedRetriever:
+    """Ranks the pool in reverse order."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -26,8 +22,8 @@ class LastFirst:
         return list(reversed(range(self._count)))
 
 
-class Longest:
-    """Prefers long outputs."""
+class LengthReranker:
+    """Scores outputs by their length."""
 
     def score(self, utterance: str, output: str) -> float:
         return 100.0 * len(output)
@@ -35,15 +31,13 @@ class Longest:
 
 def test_a_retriever_object_chooses_the_examples(tmp_path: Path) -> None:
     domain = make_letters(tmp_path)
-    parser = Parser.from_domain(domain, RoomyModel(), retriever=LastFirst(len(domain.examples)))
+    parser = Parser.from_domain(domain, LongContextToyModel(), retriever=ReversedRetriever(len(domain.examples)))
     assert [example.utterance for example in parser.parse("one").examples] == ["three", "two"]
 
 
 @pytest.mark.parametrize("prompt", ["lisp", "canonical"])
-def test_a_constraint_object_bounds_the_outputs_without_the_lead_of_the_prompt(
-    tmp_path: Path, prompt: str
-) -> None:
-    model = RoomyModel()
+def test_a_constraint_object_applies_to_the_outputs_without_the_lead(tmp_path: Path, prompt: str) -> None:
+    model = LongContextToyModel()
     constraint = Trie(["bab", "cab"], model.vocabulary)
     parser = Parser.from_domain(
         make_letters(tmp_path), model, constraint=constraint, prompt=prompt, decoder="beam"
@@ -52,23 +46,21 @@ def test_a_constraint_object_bounds_the_outputs_without_the_lead_of_the_prompt(
 
 
 def test_a_reranker_object_orders_the_candidates(tmp_path: Path) -> None:
-    parser = Parser.from_domain(make_letters(tmp_path), RoomyModel(), reranker=Longest(), decoder="beam", width=4)
+    parser = Parser.from_domain(
+        make_letters(tmp_path), LongContextToyModel(), reranker=LengthReranker(), decoder="beam", width=4
+    )
     lengths = [len(candidate.text) for candidate in parser.parse("one").candidates]
     assert lengths == sorted(lengths, reverse=True)
     assert len(set(lengths)) > 1
 
 
-def test_names_still_choose_bundled_components(tmp_path: Path) -> None:
-    parser = Parser.from_domain(tmp_path_domain(tmp_path), RoomyModel(), retriever="all", constraint="none")
+def test_a_name_selects_a_bundled_component(tmp_path: Path) -> None:
+    make_letters(tmp_path)
+    parser = Parser.from_domain(tmp_path, LongContextToyModel(), retriever="all", constraint="none")
     assert parser.options.retriever == "all"
     assert parser.domain.table.constraint.kind == "none"
 
 
-def tmp_path_domain(folder: Path) -> Path:
-    make_letters(folder)
-    return folder
-
-
-def test_settings_of_loading_are_rejected_for_a_loaded_domain(tmp_path: Path) -> None:
+def test_options_for_loading_are_rejected_for_a_loaded_domain(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="loaded already: `pool`"):
-        Parser.from_domain(make_letters(tmp_path), RoomyModel(), pool=1)
+        Parser.from_domain(make_letters(tmp_path), LongContextToyModel(), pool=1)

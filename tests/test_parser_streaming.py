@@ -1,4 +1,4 @@
-"""Many parses as a stream, and cancelling a parse."""
+"""Streaming many parses, and cancelling a parse."""
 
 import asyncio
 import itertools
@@ -13,15 +13,14 @@ from fewparse import Parser
 from fewparse.errors import ParseCancelled
 from fewparse.lm.model import NextTokens
 from support.letters_domain import make_letters
-from support.toy_model import ToyModel
+from support.toy_model import LongContextToyModel
 
 WAIT = 60.0
 
 
-class GatedModel(ToyModel):
-    """A toy model whose prompts wait until they are released; it counts how many wait at the same time."""
+class GatedModel(LongContextToyModel):
+    """A toy model whose calls wait until their prompt is released; it counts concurrent calls."""
 
-    context_length = 10_000
     max_concurrency = 3
 
     def __init__(self) -> None:
@@ -29,7 +28,7 @@ class GatedModel(ToyModel):
         self.released: dict[str, threading.Event] = {}
         self.started: list[str] = []
         self.running = 0
-        self.most_running = 0
+        self.max_running = 0
         self._lock = threading.Lock()
 
     def gate(self, utterance: str) -> threading.Event:
@@ -43,7 +42,7 @@ class GatedModel(ToyModel):
             if first:
                 self.started.append(utterance)
             self.running += 1
-            self.most_running = max(self.most_running, self.running)
+            self.max_running = max(self.max_running, self.running)
         try:
             assert self.gate(utterance).wait(WAIT), "never released"
         finally:
@@ -60,7 +59,7 @@ def gated() -> Iterator[GatedModel]:
         gate.set()
 
 
-def names(count: int) -> list[str]:
+def utterances(count: int) -> list[str]:
     return [f"item {i}" for i in range(count)]
 
 
@@ -68,18 +67,18 @@ def test_async_parses_come_in_order_as_soon_as_they_are_finished(tmp_path: Path,
     parser = Parser.from_domain(make_letters(tmp_path), gated)
 
     async def run() -> list[str]:
-        stream = parser.aparse_many(names(6))
+        stream = parser.aparse_many(utterances(6))
         gated.gate("item 0").set()
         first = await asyncio.wait_for(anext(stream), WAIT)  # the others are still waiting
-        for name in names(6):
+        for name in utterances(6):
             gated.gate(name).set()
         return [first.utterance, *[parse.utterance async for parse in stream]]
 
-    assert asyncio.run(run()) == names(6)
-    assert gated.most_running <= gated.max_concurrency
+    assert asyncio.run(run()) == utterances(6)
+    assert gated.max_running <= gated.max_concurrency
 
 
-def test_an_endless_list_of_utterances_is_read_as_it_is_needed(tmp_path: Path, gated: GatedModel) -> None:
+def test_an_infinite_iterator_of_utterances_is_read_lazily(tmp_path: Path, gated: GatedModel) -> None:
     parser = Parser.from_domain(make_letters(tmp_path), gated)
     read = 0
 
@@ -125,7 +124,7 @@ def test_a_parse_is_cancelled_from_another_thread(tmp_path: Path, gated: GatedMo
     assert parser.parse("item 1").program is not None, "the parser still works"
 
 
-def test_a_parse_that_waits_for_the_model_is_cancelled_too(tmp_path: Path, gated: GatedModel) -> None:
+def test_a_parse_that_waits_for_the_model_can_be_cancelled(tmp_path: Path, gated: GatedModel) -> None:
     gated.max_concurrency = 1
     parser = Parser.from_domain(make_letters(tmp_path), gated)
     busy = threading.Thread(target=parser.parse, args=("item 0",))
@@ -139,13 +138,11 @@ def test_a_parse_that_waits_for_the_model_is_cancelled_too(tmp_path: Path, gated
     assert not busy.is_alive()
 
 
-def test_samples_end_early_once_a_parse_is_cancelled(tmp_path: Path) -> None:
+def test_sampling_stops_when_a_parse_is_cancelled(tmp_path: Path) -> None:
     cancel = threading.Event()
     drawn = 0
 
-    class Counting(ToyModel):
-        context_length = 10_000
-
+    class Counting(LongContextToyModel):
         def logprobs(self, context: Sequence[int]) -> list[float]:
             nonlocal drawn
             drawn += 1

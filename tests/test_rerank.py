@@ -1,4 +1,4 @@
-"""Reranking: how well an output explains an utterance, and that the parser sorts by it."""
+"""Reranking by word alignment: scores of IBM Model 1, and the order of the candidates of a parser."""
 
 import math
 import re
@@ -29,34 +29,34 @@ def words(text: str) -> list[str]:
 
 
 def model_one(pairs: list[tuple[str, str]], utterance: str, output: str) -> float:
-    """IBM Model 1 as Brown et al. (1993) write it, with every table written out over the whole vocabulary."""
+    """Score by IBM Model 1 as in Brown et al. (1993), with full tables over the whole vocabulary."""
     corpus = [(words(u), [*words(o), "NULL"]) for u, o in pairs]
-    spoken = sorted({f for said, _ in corpus for f in said})
-    meant = sorted({e for _, sources in corpus for e in sources})
-    t = {(f, e): 1 / len(spoken) for f in spoken for e in meant}
+    vocabulary = sorted({f for targets, _ in corpus for f in targets})
+    source_words = sorted({e for _, sources in corpus for e in sources})
+    t = {(f, e): 1 / len(vocabulary) for f in vocabulary for e in source_words}
     for _ in range(ITERATIONS):
         count = dict.fromkeys(t, 0.0)
-        for said, sources in corpus:
-            for f in said:
+        for targets, sources in corpus:
+            for f in targets:
                 for e in sources:
                     count[f, e] += t[f, e] / sum(t[f, other] for other in sources)
-        t = {(f, e): count[f, e] / sum(count[g, e] for g in spoken) for f in spoken for e in meant}
+        t = {(f, e): count[f, e] / sum(count[g, e] for g in vocabulary) for f in vocabulary for e in source_words}
     sources = [*words(output), "NULL"]
     logs = []
     for f in words(utterance):
         translated = sum(t.get((f, e), 0.0) for e in sources) / len(sources)
-        logs.append(math.log((1 - SMOOTHING) * translated + SMOOTHING / (len(spoken) + 1)))
+        logs.append(math.log((1 - SMOOTHING) * translated + SMOOTHING / (len(vocabulary) + 1)))
     return sum(logs) / max(1, len(logs))
 
 
 @pytest.mark.parametrize("utterance", [UTTERANCE, "wake me at 8", "Turn on the RADIO!", "play jazz", ""])
 @pytest.mark.parametrize("output", ["(set lamp off)", "(alarm 8)", "(alarm 7:30am)", "(unknown)", ""])
-def test_the_score_is_that_of_ibm_model_1(utterance: str, output: str) -> None:
+def test_the_score_equals_that_of_ibm_model_1(utterance: str, output: str) -> None:
     assert Alignment(PAIRS).score(utterance, output) == pytest.approx(model_one(PAIRS, utterance, output))
 
 
-def test_one_pair_of_one_word_each_can_be_worked_out_by_hand() -> None:
-    # p(hello | greet) = p(hello | nothing) = 1, so all that is lost is what is kept for unseen words: of 1% half.
+def test_the_score_of_a_one_word_corpus_equals_the_value_by_hand() -> None:
+    # p(hello | greet) = p(hello | NULL) = 1; smoothing distributes 1% evenly over one known and one unknown word.
     assert Alignment([("hello", "greet")]).score("hello", "greet") == pytest.approx(math.log(0.99 + 0.01 / 2))
     assert Alignment([("hello", "greet")]).score("bye", "greet") == pytest.approx(math.log(0.01 / 2))
 
@@ -77,7 +77,7 @@ def test_times_and_numbers_are_words() -> None:
     )
 
 
-def test_case_and_punctuation_do_not_count() -> None:
+def test_case_and_punctuation_are_ignored() -> None:
     alignment = Alignment(PAIRS)
     assert alignment.score("Turn OFF the lamp!", "(SET lamp off)") == alignment.score(
         "turn off the lamp", "set lamp off"
@@ -85,7 +85,7 @@ def test_case_and_punctuation_do_not_count() -> None:
 
 
 @given(st.text(), st.text(), st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), max_size=4))
-def test_any_text_has_a_finite_score_and_the_same_one_each_time(
+def test_any_text_has_a_finite_deterministic_score(
     utterance: str, output: str, pairs: list[tuple[str, str]]
 ) -> None:
     score = Alignment(pairs).score(utterance, output)
@@ -96,11 +96,11 @@ def test_any_text_has_a_finite_score_and_the_same_one_each_time(
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The starter domain, its settings as they are."""
+    """A copy of the starter domain."""
     return make_domain("home", tmp_path_factory.mktemp("rerank") / "home")
 
 
-def test_the_parser_keeps_the_model_s_order_at_weight_zero_and_sorts_by_the_sum_above(
+def test_the_parser_sorts_by_the_sum_of_model_score_and_weighted_alignment(
     home: Path, model: EmbeddedModel
 ) -> None:
     utterance = "heating off in the hall"
@@ -119,4 +119,4 @@ def test_the_parser_keeps_the_model_s_order_at_weight_zero_and_sorts_by_the_sum_
         assert candidate.score == pytest.approx(candidate.model_score + 50.0 * aligned)
     assert [c.score for c in heavy.candidates] == sorted((c.score for c in heavy.candidates), reverse=True)
     explained = max(heavy.candidates, key=lambda c: alignment.score(utterance, c.text))
-    assert heavy.output == explained.text, "at such a weight the alignment alone decides"
+    assert heavy.output == explained.text, "at this weight the alignment decides"

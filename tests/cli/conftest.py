@@ -1,9 +1,10 @@
-"""Domain folders for the command."""
+"""Domain folders for tests of the command line."""
 
-import json
 from pathlib import Path
 
 import pytest
+
+from support.domain_files import write_domain
 
 EXAMPLES = [
     {"utterance": "is the lamp on", "program": "maybe", "canonical": "it may be"},
@@ -14,21 +15,14 @@ SETTINGS = '[retrieve]\nexamples = 2\nretriever = "all"\n[search]\nwidth = 3\n'
 
 @pytest.fixture(scope="session")
 def yes_or_no(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A domain at odds with itself: its examples say `maybe`, its grammar only `yes` or `no`."""
+    """A domain whose examples contradict its grammar: `maybe` instead of `yes` or `no`."""
     folder = tmp_path_factory.mktemp("domains") / "yes-or-no"
-    folder.mkdir()
-    (folder / "domain.toml").write_text('name = "yes-or-no"\n' + SETTINGS)
-    (folder / "grammar.lark").write_text('start: "yes" | "no"\n')
-    (folder / "examples.jsonl").write_text("".join(json.dumps(e) + "\n" for e in EXAMPLES))
-    return folder
+    settings = 'name = "yes-or-no"\n' + SETTINGS
+    return write_domain(folder, settings, EXAMPLES, {"grammar.lark": 'start: "yes" | "no"\n'})
 
 
 @pytest.fixture(scope="session")
 def canonical(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A domain in which the model says canonical utterances that stand for programs."""
-    folder = tmp_path_factory.mktemp("domains") / "canonical"
-    folder.mkdir()
+    """A domain whose outputs are canonical utterances."""
     settings = 'name = "canonical"\ntarget = "canonical"\n[constraint]\nkind = "trie"\n'
-    (folder / "domain.toml").write_text(settings + SETTINGS)
-    (folder / "examples.jsonl").write_text("".join(json.dumps(e) + "\n" for e in EXAMPLES))
-    return folder
+    return write_domain(tmp_path_factory.mktemp("domains") / "canonical", settings + SETTINGS, EXAMPLES)

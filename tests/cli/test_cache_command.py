@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fewparse.lm.response_cache import DEFAULT_LIMIT, ResponseCache
-from support.cli_runner import Ended, fewparse
+from support.cli_runner import CommandResult, fewparse
 
 
 def filled_cache(folder: Path, responses: int) -> Path:
@@ -54,9 +54,9 @@ def test_an_empty_cache_has_no_times(tmp_path: Path) -> None:
 def test_clear_shows_what_was_deleted_and_shrinks_the_file(tmp_path: Path) -> None:
     path, environment = filled_cache(tmp_path, 1200), {"FEWPARSE_CACHE": str(tmp_path)}
     before = path.stat().st_size
-    assert fewparse("cache", "clear", env=environment) == Ended(0, "1,200 responses deleted, 1.2 MB\n", "")
+    assert fewparse("cache", "clear", env=environment) == CommandResult(0, "1,200 responses deleted, 1.2 MB\n", "")
     assert path.stat().st_size < before / 10
-    assert fewparse("cache", "clear", env=environment) == Ended(0, "0 responses deleted, 0 bytes\n", "")
+    assert fewparse("cache", "clear", env=environment) == CommandResult(0, "0 responses deleted, 0 bytes\n", "")
 
 
 def test_a_damaged_cache_is_replaced_with_a_note(tmp_path: Path) -> None:

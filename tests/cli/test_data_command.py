@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fewparse.datasets.registry import DATASETS
 from fewparse.example import Example
-from support.cli_runner import Ended, fewparse
+from support.cli_runner import CommandResult, fewparse
 from support.file_server import DOMAINS, Misbehaviour, needs_real_data, original_form, original_name, serving
 from support.file_server import real_original as original
 from support.smcalflow_files import TurnRow, to_turn_lines
@@ -25,7 +25,7 @@ def small(folder: Path) -> Path:
 
 
 def test_path_prints_the_folder_of_the_environment_variable(tmp_path: Path) -> None:
-    assert fewparse("data", "path", env={"FEWPARSE_DATA": str(tmp_path)}) == Ended(0, f"{tmp_path}\n", "")
+    assert fewparse("data", "path", env={"FEWPARSE_DATA": str(tmp_path)}) == CommandResult(0, f"{tmp_path}\n", "")
 
 
 def test_import_and_list_print_counts_and_folders(tmp_path: Path) -> None:
@@ -34,14 +34,14 @@ def test_import_and_list_print_counts_and_folders(tmp_path: Path) -> None:
     ended = fewparse("data", "import", "overnight", str(source), env=environment)
     assert (ended.code, ended.out) == (0, printed)
     assert f"note: not in {source}: basketball, " in ended.err
-    listed = Ended(0, printed + NO_SMCALFLOW, "")
+    listed = CommandResult(0, printed + NO_SMCALFLOW, "")
     assert fewparse("data", "list", env=environment) == listed
     assert fewparse("data", "list", "--data", str(tmp_path / "data")) == listed
 
 
 def test_list_prints_how_to_download_what_is_not_stored(tmp_path: Path) -> None:
     ended = fewparse("data", "list", "--data", str(tmp_path))
-    assert ended == Ended(0, NO_OVERNIGHT + NO_SMCALFLOW, "")
+    assert ended == CommandResult(0, NO_OVERNIGHT + NO_SMCALFLOW, "")
 
 
 def test_an_unknown_dataset_is_reported_with_suggestions() -> None:
@@ -94,14 +94,14 @@ def test_get_downloads_from_a_mirror_once_and_resumes_after_a_failure(tmp_path: 
             f"overnight/{domain}: {train} train, {test} test, in {tmp_path / 'overnight' / domain}\n"
             for domain, (train, test) in DOMAINS.items()
         )
-        assert ended == Ended(0, printed, "")
+        assert ended == CommandResult(0, printed, "")
         assert [header for header in mirror.ranges if header] == ["bytes=100000-"]
         assert len(mirror.requests) == 17
         again = fewparse("data", "get", "overnight", env=environment)
-        assert again == Ended(0, printed, "")
+        assert again == CommandResult(0, printed, "")
         assert len(mirror.requests) == 17
         forced = fewparse("data", "get", "overnight", "--force", env=environment)
-        assert forced == Ended(0, printed, "")
+        assert forced == CommandResult(0, printed, "")
         assert len(mirror.requests) == 33
 
 
@@ -123,7 +123,7 @@ def test_smcalflow_is_imported_and_listed_as_one_domain_with_its_optional_files(
     assert f"note: not in {source}: dev_100.jsonl; dev_100.jsonl is not made\n" in ended.err
     assert "(of the authors' grammar)" in ended.err
     listed = fewparse("data", "list", "--data", str(data))
-    assert listed == Ended(0, NO_OVERNIGHT + printed, "")
+    assert listed == CommandResult(0, NO_OVERNIGHT + printed, "")
 
 
 def test_an_error_in_the_program_of_a_turn_is_shown_with_a_caret(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`fewparse eval`, as a user runs it."""
+"""`fewparse eval`: tables, splits, stored records and errors."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.cli_runner import fewparse
+from support.domain_files import to_json_lines
 from support.lamp_domain import make_lamps
 
 
@@ -15,7 +16,7 @@ def lamps(tmp_path: Path) -> str:
     return str(tmp_path / "lamps")
 
 
-def test_a_domain_is_judged_beside_what_needs_no_model(lamps: str) -> None:
+def test_a_parser_is_evaluated_beside_the_baselines_without_a_model(lamps: str) -> None:
     done = fewparse("eval", lamps)
     assert done.code == 0, done.err
     title, empty, heads, *table = done.out.splitlines()
@@ -50,7 +51,7 @@ def test_all_decoders_are_compared_on_the_same_items_and_every_figure_is_json(la
         assert row["items_per_second"] > 0
 
 
-def test_results_are_kept_and_carried_on(lamps: str, tmp_path: Path) -> None:
+def test_results_are_stored_and_a_run_is_resumed(lamps: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = fewparse("eval", lamps, "--limit", "1", "--out", str(out))
     before = (out / "records.jsonl").read_text()
@@ -63,11 +64,9 @@ def test_results_are_kept_and_carried_on(lamps: str, tmp_path: Path) -> None:
     assert "| speculative W=3 |" in (out / "report.md").read_text()
 
 
-def test_items_that_fail_are_told_apart_from_wrong_ones_and_the_others_are_judged(
-    lamps: str, tmp_path: Path
-) -> None:
+def test_failed_items_are_counted_separately_and_the_others_are_evaluated(lamps: str, tmp_path: Path) -> None:
     items = [{"utterance": u, "program": "(on lamp)"} for u in ("lamp " * 10_000, "on lamp please")]
-    (Path(lamps) / "test.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    (Path(lamps) / "test.jsonl").write_text(to_json_lines(items))
     done = fewparse("eval", lamps, "--decoder", "greedy", "--out", str(tmp_path / "out"))
     assert done.code == 0, done.err
     title, _, heads, *table = done.out.splitlines()
@@ -80,7 +79,7 @@ def test_items_that_fail_are_told_apart_from_wrong_ones_and_the_others_are_judge
     assert "| failed |" in (tmp_path / "out" / "report.md").read_text()
 
 
-def test_training_examples_beyond_the_pool_can_be_parsed_instead(lamps: str) -> None:
+def test_the_training_split_is_evaluated_on_the_examples_beyond_the_pool(lamps: str) -> None:
     done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--target", "program")
     assert done.code == 0, done.err
     assert done.out.startswith("lamps: 1 train items, target program, 3 training examples")
@@ -88,13 +87,13 @@ def test_training_examples_beyond_the_pool_can_be_parsed_instead(lamps: str) -> 
     assert done.out.startswith("lamps: 2 train items, target canonical, 2 training examples")
 
 
-def test_another_file_of_the_data_is_parsed_by_its_name_and_judged_by_normal_form(lamps: str) -> None:
+def test_another_data_file_is_a_split_and_is_compared_by_normal_form(lamps: str) -> None:
     settings = (Path(lamps) / "domain.toml").read_text()
     own = 'normal_form = "compare.py:normal"'
     (Path(lamps) / "domain.toml").write_text(settings.replace('executor = "executor.py:execute"', own))
     (Path(lamps) / "compare.py").write_text('def normal(program): return program.replace("light", "lamp")\n')
     items = [{"utterance": "on lamp please", "program": p, "canonical": p} for p in ("(on light)", "(on piano)")]
-    (Path(lamps) / "dev_2.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    (Path(lamps) / "dev_2.jsonl").write_text(to_json_lines(items))
     done = fewparse("eval", lamps, "--split", "dev_2", "--target", "program", "--decoder", "greedy", "--json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
@@ -104,7 +103,7 @@ def test_another_file_of_the_data_is_parsed_by_its_name_and_judged_by_normal_for
     assert (nearest["accuracy"]["value"], nearest["exact_match"]["value"]) == (0.5, 0)
 
 
-def test_of_a_run_without_constraint_no_reach_is_told(lamps: str) -> None:
+def test_without_a_constraint_no_gold_coverage_is_reported(lamps: str) -> None:
     done = fewparse("eval", lamps, "--unconstrained", "--decoder", "greedy", "--limit", "1", "--json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
@@ -112,9 +111,14 @@ def test_of_a_run_without_constraint_no_reach_is_told(lamps: str) -> None:
     assert report["gold_coverage"] is None
 
 
-def test_an_induced_constraint_can_say_programs_that_the_trie_does_not_know(lamps: str) -> None:
+def test_an_induced_constraint_can_be_evaluated_with_a_vote(lamps: str) -> None:
     done = fewparse("eval", lamps, "--constraint", "induced", "--target", "program", "--limit", "1", "--vote")
     assert done.code == 0, done.err
+    title, _, heads, *table = done.out.splitlines()
+    assert ", target program, " in title
+    assert title.endswith("; the constraint admits 1 of 1 gold outputs")
+    assert "  by vote  " in heads
+    assert table[-1].startswith("speculative W=3  ")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +133,7 @@ def test_an_induced_constraint_can_say_programs_that_the_trie_does_not_know(lamp
         (["--split", "language"], "Known: test, train."),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_a_model_is_loaded(
+def test_an_invalid_option_is_rejected_before_a_model_is_loaded(
     arguments: list[str], problem: str, lamps: str
 ) -> None:
     done = fewparse("eval", lamps, *arguments)
@@ -138,23 +142,23 @@ def test_what_makes_no_sense_is_refused_before_a_model_is_loaded(
     assert done.out == ""
 
 
-def test_a_domain_without_held_out_examples_says_what_to_do(lamps: str) -> None:
+def test_the_error_without_held_out_examples_suggests_another_split(lamps: str) -> None:
     (Path(lamps) / "test.jsonl").unlink()
     done = fewparse("eval", lamps)
     assert done.code == 2
     assert "--split train" in done.err
 
 
-def test_results_are_not_written_over_something_else(lamps: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_record_file_is_not_overwritten(lamps: str, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "records.jsonl").write_text("my diary\n")
+    (tmp_path / "out" / "records.jsonl").write_text("not a record\n")
     done = fewparse("eval", lamps, "--out", str(tmp_path / "out"))
     assert done.code == 1
     assert "records.jsonl:1: not a record of an evaluation" in done.err
-    assert (tmp_path / "out" / "records.jsonl").read_text() == "my diary\n"
+    assert (tmp_path / "out" / "records.jsonl").read_text() == "not a record\n"
 
 
-def test_a_benchmark_that_was_never_fetched_says_how_to_get_it(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_benchmark_has_the_download_command(tmp_path: Path) -> None:
     done = fewparse("eval", "overnight/calendar", "--data", str(tmp_path))
     assert done.code == 1
     assert "fewparse data get overnight" in done.err

@@ -1,25 +1,24 @@
 """`fewparse execute`: programs to denotations, without a model."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from fewparse.domains.load import bundled_domains
-from support.cli_runner import Ended, fewparse, without_model
+from support.cli_runner import CommandResult, fewparse, without_model
+from support.domain_files import copy_starter
 
 ASK, NOTE = "(ask (radio kitchen))", '(note "x")'
 
 
 def with_executor(folder: Path, source: str) -> Path:
-    shutil.copytree(bundled_domains()["starter"], folder)
+    copy_starter(folder)
     (folder / "executor.py").write_text(source)
     return folder
 
 
 def test_each_program_gets_one_line_with_its_denotation(tmp_path: Path) -> None:
     ended = fewparse("execute", "starter", stdin=f"{ASK}\n{NOTE}\n", env=without_model(tmp_path))
-    assert ended == Ended(0, 'on\n{"noted": "x"}\n', "")
+    assert ended == CommandResult(0, 'on\n{"noted": "x"}\n', "")
 
 
 def test_a_program_that_fails_has_an_error_line_in_its_place_and_the_exit_code_is_1() -> None:
@@ -34,11 +33,11 @@ def test_a_line_that_is_not_utf8_has_an_error_line_in_its_place() -> None:
     assert ended.code == 1
 
 
-def test_no_programs_are_no_failure() -> None:
-    assert fewparse("execute", "calendar") == Ended(0, "", "")
+def test_empty_input_succeeds_without_output() -> None:
+    assert fewparse("execute", "calendar") == CommandResult(0, "", "")
 
 
-def test_a_denotation_of_many_lines_stays_on_one(tmp_path: Path) -> None:
+def test_line_breaks_in_a_denotation_become_spaces(tmp_path: Path) -> None:
     folder = with_executor(tmp_path / "lines", 'def execute(program): return "one\\ntwo"\n')
     assert fewparse("execute", str(folder), stdin="x\ny\n").out == "one two\none two\n"
 
@@ -52,16 +51,15 @@ def test_a_denotation_of_many_lines_stays_on_one(tmp_path: Path) -> None:
         ("execute(program)", "maximum recursion depth exceeded"),
     ],
 )
-def test_whatever_an_executor_does_wrong_is_an_error_line(answer: str, problem: str, tmp_path: Path) -> None:
+def test_any_error_of_an_executor_is_an_error_line(answer: str, problem: str, tmp_path: Path) -> None:
     folder = with_executor(tmp_path / "wrong", f"def execute(program): return {answer}\n")
     ended = fewparse("execute", str(folder), stdin="x\n")
     assert ended.out.startswith(f"error: {problem}")
     assert ended.code == 1
 
 
-def test_a_domain_that_cannot_execute_is_told_how_it_could(tmp_path: Path) -> None:
-    folder = tmp_path / "mute"
-    shutil.copytree(bundled_domains()["starter"], folder)
+def test_the_error_without_an_executor_shows_the_setting(tmp_path: Path) -> None:
+    folder = copy_starter(tmp_path / "without-executor")
     settings = (folder / "domain.toml").read_text()
     (folder / "domain.toml").write_text(settings.replace("executor =", "# executor ="))
     ended = fewparse("execute", str(folder), stdin="x\n")

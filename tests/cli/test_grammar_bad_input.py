@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.cli_runner import QUICK, fewparse
+from support.domain_files import write_domain
 
 RIGHT = "start -> /[a-z]/ start\nstart -> /[a-z]/\n"
 LEFT = "start -> start /[a-z]/\nstart -> /[a-z]/\n"
@@ -87,9 +88,9 @@ def test_an_invalid_grammar_is_an_error(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_parse_warns_of_names_without_productions(tmp_path: Path) -> None:
-    (tmp_path / "domain.toml").write_text('name = "half"\n[constraint]\ngrammar = "grammar.scfg"\n')
-    (tmp_path / "grammar.scfg").write_text('start -> "yes"\nstart -> "no " reason\n')
-    (tmp_path / "examples.jsonl").write_text('{"utterance": "sure", "program": "yes"}\n')
+    settings = 'name = "half"\n[constraint]\ngrammar = "grammar.scfg"\n'
+    grammar = 'start -> "yes"\nstart -> "no " reason\n'
+    write_domain(tmp_path, settings, [{"utterance": "sure", "program": "yes"}], {"grammar.scfg": grammar})
     ended = fewparse("parse", str(tmp_path), "of course", *QUICK)
     assert (ended.code, ended.out) == (0, "of course\n  yes\n")
     assert "warning: the grammar uses names without productions: reason\n" in ended.err

@@ -1,4 +1,4 @@
-"""`fewparse grammar` and `fewparse check`, as a user runs them."""
+"""`fewparse grammar` and `fewparse check`."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from lark import Lark
 
 from fewparse.cli.domain import make_domain
 from fewparse.domains.load import load_domain
-from support.cli_runner import Ended, fewparse
+from support.cli_runner import CommandResult, fewparse
 
 PROGRAM = "(list (meetings (with me Maria) (on next-week)))"
 CANONICAL = "list my meetings with Maria next week"
@@ -31,7 +31,7 @@ def lamps(tmp_path: Path) -> str:
     return str(path)
 
 
-def json_lines(ended: Ended) -> list[dict[str, Any]]:
+def json_lines(ended: CommandResult) -> list[dict[str, Any]]:
     assert ended.code == 0, ended.err
     return [json.loads(line) for line in ended.out.splitlines()]
 

@@ -6,7 +6,7 @@ import typer.main
 import fewparse as package
 from fewparse.cli.main import app
 from fewparse.search.decoder import DECODERS
-from support.cli_runner import Ended, fewparse
+from support.cli_runner import CommandResult, fewparse
 
 COMMANDS = [
     *(
@@ -29,7 +29,7 @@ COMMANDS = [
 
 
 def test_version_is_that_of_the_package() -> None:
-    assert fewparse("--version") == Ended(0, f"fewparse {package.__version__}\n", "")
+    assert fewparse("--version") == CommandResult(0, f"fewparse {package.__version__}\n", "")
 
 
 def test_the_list_of_commands_tested_here_is_complete() -> None:

@@ -3,17 +3,17 @@
 from pathlib import Path
 
 from fewparse.lm.weights import SMOLLM2, weights_path
-from support.cli_runner import HALL, Ended, fewparse, without_model
+from support.cli_runner import HALL, CommandResult, fewparse, without_model
 
 
 def test_path_is_printed_whether_or_not_the_model_is_there(tmp_path: Path) -> None:
-    assert fewparse("models", "path") == Ended(0, f"{weights_path()}\n", "")
+    assert fewparse("models", "path") == CommandResult(0, f"{weights_path()}\n", "")
     ended = fewparse("models", "path", env={"FEWPARSE_CACHE": str(tmp_path)})
-    assert ended == Ended(0, f"{tmp_path / 'models' / weights_path().name}\n", "")
+    assert ended == CommandResult(0, f"{tmp_path / 'models' / weights_path().name}\n", "")
 
 
 def test_pull_checks_the_file_and_prints_its_path() -> None:
-    assert fewparse("models", "pull") == Ended(0, f"{weights_path()}\n", "")
+    assert fewparse("models", "pull") == CommandResult(0, f"{weights_path()}\n", "")
 
 
 def test_pull_without_a_network_is_an_error(tmp_path: Path) -> None:

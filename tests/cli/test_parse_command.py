@@ -10,14 +10,14 @@ import pytest
 
 from fewparse.domains.load import load_domain
 from fewparse.vocabulary import BYTES
-from support.cli_runner import HALL, QUICK, Ended, fewparse, started
+from support.cli_runner import HALL, QUICK, CommandResult, fewparse, start_process
 
 KEYS = {
     *("utterance", "target", "output", "program", "answer", "answer_error", "failure", "candidates"),
     *("examples_used", "examples_dropped", "usage", "model"),
 }
 REMOTE_USAGE = {"cached_requests", "retries", "cached_prompt_tokens", "cost"}
-"""What only a server can have a share in."""
+"""Counters that are positive only with a remote model."""
 USAGE = {
     *("requests", "rounds", "prompt_tokens", "completion_tokens"),
     *("prefill_tokens", "forward_tokens", "forward_passes", "seconds"),
@@ -26,45 +26,47 @@ STOP = "stop the radio in the office"
 
 
 @pytest.fixture(scope="module")
-def lines() -> Ended:
-    """Two utterances with blank lines and a broken one between them, as JSON."""
+def lines() -> CommandResult:
+    """The JSON for two utterances with blank lines and an invalid line between them."""
     given = f"{HALL}\r\n\n   \n".encode() + b"turn on the l\xff\n" + STOP.encode()
     return fewparse("parse", "starter", "--json", *QUICK, stdin=given)
 
 
-def objects(ended: Ended) -> list[dict[str, Any]]:
+def objects(ended: CommandResult) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ended.out.splitlines()]
 
 
-def test_every_line_of_standard_input_is_answered_in_order_and_blank_lines_are_passed_over(lines: Ended) -> None:
+def test_every_line_of_standard_input_is_parsed_in_order_and_blank_lines_are_skipped(lines: CommandResult) -> None:
     assert [o["utterance"] for o in objects(lines)] == [HALL, None, STOP]
 
 
-def test_a_line_that_is_not_utf8_is_reported_with_its_number_and_the_others_are_parsed(lines: Ended) -> None:
-    first, broken, last = objects(lines)
+def test_a_line_that_is_not_utf8_is_reported_with_its_number_and_the_others_are_parsed(
+    lines: CommandResult,
+) -> None:
+    first, invalid, last = objects(lines)
     assert "line 4: not UTF-8 text (byte 14 of the line)" in lines.err
-    assert set(broken) == {"utterance", "error"}
-    assert "UTF-8" in broken["error"]
+    assert set(invalid) == {"utterance", "error"}
+    assert "UTF-8" in invalid["error"]
     assert first["output"]
     assert last["output"]
     assert lines.code == 1
 
 
-def test_an_output_can_be_kept_short_and_under_a_grammar_it_is_still_well_formed() -> None:
+def test_an_output_at_the_token_limit_is_truncated_or_with_a_grammar_completed() -> None:
     cut = fewparse("parse", "starter", HALL, "--max-tokens", "3", "--unconstrained", "--json", *QUICK)
     closed = fewparse("parse", "starter", HALL, "--max-tokens", "3", "--json", *QUICK)
     assert objects(cut)[0]["answer_error"]
     assert objects(closed)[0]["answer"] == {"device": "lamp", "room": "hall", "state": "on"}
 
 
-def test_a_json_object_has_exactly_the_documented_keys(lines: Ended) -> None:
+def test_a_json_object_has_exactly_the_documented_keys(lines: CommandResult) -> None:
     found = objects(lines)[0]
     assert set(found) == KEYS
     assert set(found["usage"]) == USAGE | REMOTE_USAGE
     assert [set(c) for c in found["candidates"]] == [{"text", "score", "program", "model_score"}]
 
 
-def test_a_json_object_tells_what_was_found_and_what_it_cost(lines: Ended) -> None:
+def test_a_json_object_has_the_result_and_its_usage(lines: CommandResult) -> None:
     found = objects(lines)[0]
     assert found["output"] == found["program"] == found["candidates"][0]["text"] == "(set (lamp hall) on)"
     assert found["answer"] == {"device": "lamp", "room": "hall", "state": "on"}
@@ -75,14 +77,14 @@ def test_a_json_object_tells_what_was_found_and_what_it_cost(lines: Ended) -> No
     assert all(found["usage"][counter] == 0 for counter in REMOTE_USAGE)
 
 
-def test_one_utterance_is_answered_with_its_program_and_the_program_s_denotation() -> None:
+def test_the_program_of_one_utterance_is_printed_with_its_denotation() -> None:
     ended = fewparse("parse", "starter", HALL, *QUICK)
     answer = '  = {"device": "lamp", "room": "hall", "state": "on"}'
-    assert ended == Ended(0, f"{HALL}\n  (set (lamp hall) on)\n{answer}\n", "")
+    assert ended == CommandResult(0, f"{HALL}\n  (set (lamp hall) on)\n{answer}\n", "")
 
 
 @cache
-def decoded(decoder: str) -> Ended:
+def decoded(decoder: str) -> CommandResult:
     return fewparse(
         *("parse", "starter", STOP, "--json", "--examples", "2", "--decoder", decoder),
         *("--width", "2", "--n-best", "2", "--seed", "7"),
@@ -90,7 +92,7 @@ def decoded(decoder: str) -> Ended:
 
 
 @pytest.mark.parametrize("decoder", ["beam", "speculative", "greedy"])
-def test_every_decoder_finds_well_formed_programs_best_first(decoder: str) -> None:
+def test_every_decoder_returns_well_formed_programs_best_first(decoder: str) -> None:
     ended = decoded(decoder)
     (found,) = objects(ended)
     grammar = load_domain("starter").constraint(BYTES, "program", STOP)
@@ -118,9 +120,9 @@ def test_n_best_lists_that_many_candidates_with_their_scores(yes_or_no: Path) ->
     assert float(ranked[0].split()[1]) >= float(ranked[1].split()[1])
 
 
-def test_unconstrained_lets_the_model_say_what_the_grammar_refuses(yes_or_no: Path) -> None:
+def test_an_unconstrained_output_may_be_outside_the_grammar(yes_or_no: Path) -> None:
     ended = fewparse("parse", str(yes_or_no), "is the lamp on", "--unconstrained", "--decoder", "greedy")
-    assert ended == Ended(0, "is the lamp on\n  maybe\n", "")
+    assert ended == CommandResult(0, "is the lamp on\n  maybe\n", "")
 
 
 def test_explain_shows_examples_prompt_rounds_and_where_samples_were_cut(yes_or_no: Path) -> None:
@@ -135,23 +137,24 @@ def test_explain_shows_examples_prompt_rounds_and_where_samples_were_cut(yes_or_
     assert ended.out.splitlines()[-1] in ("  yes", "  no")
 
 
-def test_a_canonical_utterance_is_shown_with_the_program_it_stands_for(canonical: Path) -> None:
+def test_a_canonical_utterance_is_printed_with_its_program(canonical: Path) -> None:
     ended = fewparse("parse", str(canonical), "is the lamp on", "--decoder", "greedy")
-    assert ended == Ended(0, "is the lamp on\n  it may be\n  maybe\n", "")
+    assert ended == CommandResult(0, "is the lamp on\n  it may be\n  maybe\n", "")
 
 
-def test_an_utterance_longer_than_the_context_is_refused_with_both_lengths() -> None:
+def test_an_utterance_longer_than_the_context_is_an_error_with_both_lengths() -> None:
     ended = fewparse("parse", "starter", "--examples", "0", stdin="lamp " * 10_000 + f"\n{HALL}\n")
     assert ended.code == 1
     assert "error: line 1: the prompt needs 10" in ended.err
     assert "the model's context holds 8192" in ended.err
-    assert HALL in ended.out, "the line behind it is parsed all the same"
+    assert HALL in ended.out, "the next line is still parsed"
 
 
-def test_ctrl_c_ends_a_run_with_130_and_keeps_what_was_answered(yes_or_no: Path) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child would inherit that it is ignored
+def test_ctrl_c_ends_a_run_with_130_after_the_results_so_far(yes_or_no: Path) -> None:
+    # A child process would inherit an ignored SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        process = started("parse", str(yes_or_no), "--json", "--decoder", "greedy")
+        process = start_process("parse", str(yes_or_no), "--json", "--decoder", "greedy")
     finally:
         signal.signal(signal.SIGINT, before)
     with process:
@@ -169,8 +172,8 @@ def test_ctrl_c_ends_a_run_with_130_and_keeps_what_was_answered(yes_or_no: Path)
     assert b"Traceback" not in err
 
 
-def test_a_reader_that_leaves_ends_the_run_quietly(yes_or_no: Path) -> None:
-    process = started("parse", str(yes_or_no), "--decoder", "greedy")
+def test_a_closed_output_pipe_ends_the_run_without_a_message(yes_or_no: Path) -> None:
+    process = start_process("parse", str(yes_or_no), "--decoder", "greedy")
     with process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,15 +1,15 @@
 """Commands with a remote model: output and error messages for all kinds of servers."""
 
 import json
-import socket
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.cli_runner import Ended, fewparse
+from support.cli_runner import CommandResult, fewparse
+from support.domain_files import to_json_lines, write_domain
+from support.loopback import unused_address
 from support.server_behaviours import Behaviour
 from support.toy_server import ToyServer
 
@@ -28,20 +28,18 @@ TRAINING = ["a", "b", "ab", "bc", "abc"]
 KEY = "sk-very-secret-9f3a"
 
 
-def lines(programs: list[str]) -> str:
-    return "".join(json.dumps({"utterance": f"say {p}", "program": p}) + "\n" for p in programs)
+def examples(programs: list[str]) -> list[dict[str, str]]:
+    return [{"utterance": f"say {p}", "program": p} for p in programs]
 
 
 @pytest.fixture
 def letters(tmp_path: Path) -> str:
     """A domain of the letters that the toy model favours."""
-    folder = tmp_path / "letters"
-    folder.mkdir()
-    (folder / "domain.toml").write_text(SETTINGS)
-    (folder / "grammar.lark").write_text('start: ("a" | "b" | "c")+\n')
-    (folder / "examples.jsonl").write_text(lines(TRAINING))
-    (folder / "test.jsonl").write_text(lines(["cab", "ca", "bca", "cc"]))
-    return str(folder)
+    files = {
+        "grammar.lark": 'start: ("a" | "b" | "c")+\n',
+        "test.jsonl": to_json_lines(examples(["cab", "ca", "bca", "cc"])),
+    }
+    return str(write_domain(tmp_path / "letters", SETTINGS, examples(TRAINING), files))
 
 
 @pytest.fixture
@@ -59,13 +57,13 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def remote(
     command: str, domain: str, url: str, env: Mapping[str, str], *more: str, model: str = "openai:toy"
-) -> Ended:
+) -> CommandResult:
     """Run a command with a remote model at this address."""
     utterance = ["say cab"] if command == "parse" else []
     return fewparse(command, domain, *utterance, "--model", model, "--base-url", url, *more, env=env)
 
 
-def assert_error(ended: Ended, *messages: str, code: int = 1) -> None:
+def assert_error(ended: CommandResult, *messages: str, code: int = 1) -> None:
     """Check that the command failed with these messages, and showed no secret."""
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith("error: ")
@@ -134,12 +132,6 @@ def test_a_wrong_key_is_reported_and_not_shown(command: str, letters: str, envir
     with ToyServer(Behaviour(key="right")) as toy:
         ended = remote(command, letters, toy.url, {**environment, "OPENAI_API_KEY": KEY})
     assert_error(ended, "rejected the API key", "***", "OPENAI_API_KEY")
-
-
-def unused_address() -> str:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
 
 
 @pytest.mark.parametrize("command", ["parse", "eval"])

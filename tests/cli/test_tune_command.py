@@ -1,4 +1,4 @@
-"""`fewparse tune` as a user runs it: an adapter, or a clear error."""
+"""`fewparse tune`: an adapter, or a clear error."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.gguf import file_sha256
 from fewparse.tune.config import TuneConfig
-from support.cli_runner import Ended, fewparse, fewparse_process, started, without_model
+from support.cli_runner import CommandResult, fewparse, fewparse_process, start_process, without_model
 from support.extras import need_torch
 from support.switch_domain import EXAMPLES, make_switches
 from support.tiny_model import write_tiny_model
@@ -35,13 +35,13 @@ def switches(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tuned(tiny: Path, switches: Path) -> Ended:
+def tuned(tiny: Path, switches: Path) -> CommandResult:
     """A finished run; its adapter is next to the domain's examples."""
     return fewparse("tune", str(switches), "--model", f"gguf:{tiny}", *QUICK[:-2])
 
 
 def test_the_summary_shows_the_figures_and_how_to_use_the_adapter(
-    tuned: Ended, tiny: Path, switches: Path
+    tuned: CommandResult, tiny: Path, switches: Path
 ) -> None:
     adapter = switches / "adapter-program.gguf"
     assert (tuned.code, tuned.err) == (0, "")
@@ -72,7 +72,7 @@ def test_json_has_the_path_and_the_provenance_of_the_adapter(tiny: Path, switche
     assert summary["config"] == expected.as_dict()
 
 
-def test_parse_uses_the_given_adapter(tuned: Ended, tiny: Path, switches: Path) -> None:
+def test_parse_uses_the_given_adapter(tuned: CommandResult, tiny: Path, switches: Path) -> None:
     adapter = switches / "adapter-program.gguf"
     command = ("parse", str(switches), UTTERANCE, "--json", "--model", f"gguf:{tiny}", "--adapter")
     plain, adapted = (fewparse(*command, which) for which in ("none", str(adapter)))
@@ -83,7 +83,7 @@ def test_parse_uses_the_given_adapter(tuned: Ended, tiny: Path, switches: Path) 
 
 
 def test_an_adapter_for_other_weights_is_rejected(
-    tuned: Ended, tiny: Path, switches: Path, tmp_path: Path
+    tuned: CommandResult, tiny: Path, switches: Path, tmp_path: Path
 ) -> None:
     other = write_tiny_model(tmp_path / "other.gguf", seed=2)
     adapter = switches / "adapter-program.gguf"
@@ -168,7 +168,7 @@ def test_ctrl_c_ends_a_run_with_130_and_the_same_command_resumes_it(
         signal.SIGINT, signal.default_int_handler
     )  # a child process would inherit an ignored SIGINT
     try:
-        process = started(*command)
+        process = start_process(*command)
     finally:
         signal.signal(signal.SIGINT, before)
     with process:

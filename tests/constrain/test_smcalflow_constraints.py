@@ -1,4 +1,4 @@
-"""SMCalFlow under its constraint: every right output may be said, on either side, with text that the user said."""
+"""The constraints of SMCalFlow accept the gold outputs of both targets, with text copied from the utterance."""
 
 import json
 import random
@@ -23,7 +23,7 @@ FREE_TEXT = re.compile(r'#\((?:String|PersonName|LocationKeyphrase|RespondCommen
 
 
 class Gold(NamedTuple):
-    """A turn of the test set: what the user says, and what should be said for it on either side."""
+    """A turn of the test set: the utterance, and its gold outputs for both targets."""
 
     utterance: str
     program: str
@@ -34,7 +34,7 @@ class Gold(NamedTuple):
 
     @property
     def is_copied(self) -> bool:
-        """By brute force: whether each free text of the program stands in the utterance, word for word."""
+        """Whether each free text of the program is a span of the utterance, by brute force."""
         texts = [json.loads(text) for text in FREE_TEXT.findall(self.program)]
         return set(filter(None, texts)) <= spans(self.utterance, lambda _: True)
 
@@ -46,7 +46,7 @@ def smcalflow(smcalflow_data: Path) -> Domain:
 
 @pytest.fixture(scope="session")
 def free(smcalflow: Domain) -> Domain:
-    """The domain where text need not be copied, so that all turns share a constraint."""
+    """The domain without copying, in which all turns share a constraint."""
     return with_overrides(smcalflow, None, None, copy=False)
 
 
@@ -54,13 +54,15 @@ def free(smcalflow: Domain) -> Domain:
 def gold(smcalflow: Domain) -> list[Gold]:
     translator = smcalflow.translator
     assert translator is not None
-    spoken = [(e.utterance, e.program, translator.to_utterance(e.program).best) for e in smcalflow.test_examples]
-    assert len(spoken) == 200
-    return [Gold(utterance, program, said) for utterance, program, said in spoken if said is not None]
+    outputs = [(e.utterance, e.program, translator.to_utterance(e.program).best) for e in smcalflow.test_examples]
+    assert len(outputs) == 200
+    return [
+        Gold(utterance, program, canonical) for utterance, program, canonical in outputs if canonical is not None
+    ]
 
 
 def longest_tokens(text: bytes, vocabulary: Vocabulary) -> list[bytes]:
-    """A text as the longest tokens from the left."""
+    """Split a text into the longest tokens, from left to right."""
     found, at = [], 0
     while at < len(text):
         end = next(end for end in range(min(len(text), at + 40), at, -1) if text[at:end] in vocabulary.ids)
@@ -80,7 +82,7 @@ def assert_is_allowed(tokens: Sequence[bytes], constraint: Constraint) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_right_output_is_allowed_by_its_longest_tokens(
+def test_every_gold_output_is_allowed_in_longest_tokens(
     target: Target, free: Domain, gold: list[Gold], model_vocabulary: Vocabulary
 ) -> None:
     constraint = free.constraint(model_vocabulary, target)
@@ -90,7 +92,7 @@ def test_every_right_output_is_allowed_by_its_longest_tokens(
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_right_output_is_allowed_as_the_model_writes_it(
+def test_every_gold_output_is_allowed_in_the_tokens_of_the_tokenizer(
     target: Target, free: Domain, gold: list[Gold], model: EmbeddedModel
 ) -> None:
     constraint = free.constraint(model.vocabulary, target)
@@ -102,7 +104,7 @@ def test_every_right_output_is_allowed_as_the_model_writes_it(
 
 @pytest.mark.parametrize("copy", [False, True], ids=["free text", "copied text"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_mask_has_exactly_the_tokens_that_may_follow(
+def test_a_mask_has_exactly_the_tokens_that_can_advance(
     target: Target, copy: bool, smcalflow: Domain, free: Domain, gold: list[Gold], model_vocabulary: Vocabulary
 ) -> None:
     rng = random.Random(5)
@@ -125,7 +127,7 @@ def test_a_mask_has_exactly_the_tokens_that_may_follow(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
-def test_with_copying_a_right_output_is_allowed_iff_the_user_said_its_text(
+def test_with_copying_a_gold_output_is_allowed_iff_its_text_is_in_the_utterance(
     target: Target, smcalflow: Domain, gold: list[Gold]
 ) -> None:
     allowed = [smcalflow.constraint(BYTES, target, turn.utterance).accepts(turn.output(target)) for turn in gold]
@@ -133,7 +135,7 @@ def test_with_copying_a_right_output_is_allowed_iff_the_user_said_its_text(
     assert 195 <= sum(allowed) < 200
 
 
-def test_what_is_induced_from_the_examples_allows_them_all_and_some_others(
+def test_the_induced_grammar_accepts_all_examples_and_most_test_programs(
     smcalflow: Domain, gold: list[Gold]
 ) -> None:
     induced = with_overrides(smcalflow, "induced", None, copy=False).constraint(BYTES, "program")
@@ -143,11 +145,11 @@ def test_what_is_induced_from_the_examples_allows_them_all_and_some_others(
     assert others >= 170, f"{others} of 200"
 
 
-def test_an_induced_grammar_is_one_of_programs_and_copies_its_texts(smcalflow_data: Path) -> None:
+def test_an_induced_grammar_derives_programs_and_copies_their_texts(smcalflow_data: Path) -> None:
     induced = load_domain("smcalflow", smcalflow_data, constraint="induced")
     assert induced.table.target == "program"
     constraint = induced.constraint(BYTES, "program", "find the staff meeting")
-    for title, is_said in (("staff meeting", True), ("stuff meeting", False)):
+    for title, is_copied in (("staff meeting", True), ("stuff meeting", False)):
         event = f'(Constraint[Event] :subject (?~= #(String "{title}")))'
         program = f"(Yield :output (FindEventWrapperWithDefaults :constraint {event}))"
-        assert constraint.accepts(program.encode()) is is_said
+        assert constraint.accepts(program.encode()) is is_copied

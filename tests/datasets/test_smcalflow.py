@@ -190,11 +190,11 @@ def test_programs_get_single_spaces_and_their_depth_is_not_limited() -> None:
 
 
 def test_turns_without_an_utterance_are_left_out_and_noted(source: Path, data: Path) -> None:
-    silent = [*TURNS, TurnRow("ee-5", 0, " \n", NOON), TurnRow("ff-6", 0, "", NOON)]
+    turns = [*TURNS, TurnRow("ee-5", 0, " \n", NOON), TurnRow("ff-6", 0, "", NOON)]
     if (source / DIALOGUES).exists():
-        (source / DIALOGUES).write_bytes(gzip.compress(to_dialogue_lines(silent)))
+        (source / DIALOGUES).write_bytes(gzip.compress(to_dialogue_lines(turns)))
     else:
-        (source / "dev_all.jsonl.gz").write_bytes(gzip.compress(to_turn_lines(silent)))
+        (source / "dev_all.jsonl.gz").write_bytes(gzip.compress(to_turn_lines(turns)))
     result = SMCALFLOW.import_from(source, data)
     assert any(note.endswith("left out 2 turns without an utterance") for note in result.notes)
     assert len(read_examples(data / "smcalflow" / "full.jsonl")) == len(FULL)

@@ -1,7 +1,6 @@
-"""Reading a domain folder: what it may say, and every mistake shown at its place."""
+"""Reading a domain folder: its settings and files, and errors with their location."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from fewparse.errors import DomainError, ExecutionError, FewparseError, GrammarE
 from fewparse.options import Options
 from fewparse.prompt import bundled_template
 from fewparse.vocabulary import BYTES
+from support.domain_files import copy_starter, to_json_lines
 
 Edit = Callable[..., Path]
 TEMPLATE = 'preamble = "Home:\\n"\nexample = "{utterance} ={output}\\n"\nquery = "{utterance} ="\nlead = " "\n'
@@ -22,13 +22,13 @@ TEMPLATE = 'preamble = "Home:\\n"\nexample = "{utterance} ={output}\\n"\nquery =
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the starter."""
-    return Path(shutil.copytree(bundled_domains()["starter"], tmp_path / "home"))
+    """A copy of the starter domain."""
+    return copy_starter(tmp_path / "home")
 
 
 @pytest.fixture
 def edit(folder: Path) -> Edit:
-    """Change one thing in one file of the folder."""
+    """A function that replaces a text in a file of the folder."""
 
     def change(file: str, right: str, wrong: str) -> Path:
         text = (folder / file).read_text()
@@ -39,7 +39,7 @@ def edit(folder: Path) -> Edit:
     return change
 
 
-def complaint(folder: Path, use: Callable[[Domain], Any] = lambda domain: None) -> FewparseError:
+def loading_error(folder: Path, use: Callable[[Domain], Any] = lambda domain: None) -> FewparseError:
     with pytest.raises(FewparseError) as raised:
         use(load_domain(folder))
     return raised.value
@@ -51,7 +51,7 @@ def test_a_bundled_domain_is_found_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("name", bundled_domains())
-def test_a_bundled_domain_is_free_of_mistakes(name: str) -> None:
+def test_a_bundled_domain_is_valid_and_its_programs_execute(name: str) -> None:
     domain = load_domain(name)
     domain.check()
     assert domain.test_examples
@@ -63,28 +63,28 @@ def test_a_folder_is_found_by_its_path(folder: Path) -> None:
     assert load_domain(folder).folder == load_domain(str(folder)).folder == folder
 
 
-def test_a_path_may_begin_with_the_sign_for_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_in_a_path_is_expanded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(folder.parent))
     monkeypatch.setenv("USERPROFILE", str(folder.parent))
     assert load_domain("~/home").folder == folder
 
 
-@pytest.mark.parametrize("place", ["calender", "~nobody-of-this-name/x", "no/such/folder", __file__])
-def test_what_is_no_domain_is_an_unknown_name(place: str) -> None:
+@pytest.mark.parametrize("location", ["calender", "~nobody-of-this-name/x", "no/such/folder", __file__])
+def test_a_name_or_path_without_a_domain_is_unknown(location: str) -> None:
     with pytest.raises(UnknownName, match="unknown domain"):
-        load_domain(place)
+        load_domain(location)
 
 
-def test_a_folder_without_settings_is_told_how_to_get_them(folder: Path) -> None:
+def test_the_error_for_a_folder_without_settings_has_a_hint(folder: Path) -> None:
     (folder / "domain.toml").unlink()
-    error = complaint(folder)
+    error = loading_error(folder)
     assert error.message == f"{folder}: the folder has no domain.toml"
     assert error.hint == "`fewparse new NAME` creates a domain folder."
 
 
 SETTINGS = {
     "a syntax error": ("width = 5", "width = = 5", ":20:9: not valid TOML", "        ^", None),
-    "an open string": ("width = 5", 'width = "5', ":20:11: not valid TOML", "          ^", None),
+    "an unterminated string": ("width = 5", 'width = "5', ":20:11: not valid TOML", "          ^", None),
     "an unknown key": (
         "width = 5",
         "widht = 5",
@@ -102,17 +102,23 @@ SETTINGS = {
         *("copy =", "copies =", ":16: unknown key `constraint.copies`", "copies"),
         "Did you mean copy or scorer?",
     ),
-    "a text for a number": ("width = 5", 'width = "5"', ":20: `search.width`: ", 'width = "5"', None),
-    "a truth for a number": ("width = 5", "width = true", ":20: `search.width`: ", "width = true", None),
+    "a string for a number": ("width = 5", 'width = "5"', ":20: `search.width`: ", 'width = "5"', None),
+    "a boolean for a number": ("width = 5", "width = true", ":20: `search.width`: ", "width = true", None),
     "too small a number": ("width = 5", "width = 0", ":20: `search.width`: ", "width = 0", None),
     "too large a number": ("width = 5", "width = 101", ":20: `search.width`: ", "width = 101", None),
     "not a number": ("width = 5", "rerank = nan", ":20: `search.rerank`: ", "rerank = nan", None),
     "an unknown choice": ('"speculative"  ', '"guess"  ', ":19: `search.decoder`: ", "decoder =", None),
     "an unknown target": ('"program"', '"prose"', ":4: `target`: ", "target =", None),
-    "a text for a list": ('["NOTE"]', '"NOTE"', ":16: `constraint.copy`: ", "copy =", None),
+    "a string for a list": ('["NOTE"]', '"NOTE"', ":16: `constraint.copy`: ", "copy =", None),
     "a number in a list": ('["NOTE"]', '["NOTE", 3]', ":16: `constraint.copy`: ", "copy =", None),
-    "half an executor": ('"executor.py:execute"', '"executor.py"', ":5: `executor`: ", "executor =", None),
-    "a template for no target": (
+    "an executor without a function": (
+        '"executor.py:execute"',
+        '"executor.py"',
+        ":5: `executor`: ",
+        "executor =",
+        None,
+    ),
+    "a template for an unknown target": (
         *('prompt = "lisp"', 'prompt = { programs = "lisp" }', ":6: unknown key `prompt.programs`"),
         *("prompt =", "Did you mean program?"),
     ),
@@ -120,21 +126,21 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(("right", "wrong", "place", "shown", "hint"), SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize(("right", "wrong", "location", "shown", "hint"), SETTINGS.values(), ids=SETTINGS)
 def test_a_mistake_in_the_settings_is_shown_at_its_line(
-    right: str, wrong: str, place: str, shown: str, hint: str | None, edit: Edit
+    right: str, wrong: str, location: str, shown: str, hint: str | None, edit: Edit
 ) -> None:
     folder = edit("domain.toml", right, wrong)
-    error = complaint(folder)
+    error = loading_error(folder)
     assert isinstance(error, DomainError)
-    assert error.message.startswith(f"{folder / 'domain.toml'}{place}")
+    assert error.message.startswith(f"{folder / 'domain.toml'}{location}")
     assert shown in error.message
     assert error.hint == hint
 
 
 EXAMPLES = {
     "not JSON": ('{"utterance": "x" "program": "y"}', ":3:19: not valid JSON", " " * 22 + "^", None),
-    "no object": ("[1]", ":3:1: expected an object", "    ^", None),
+    "not an object": ("[1]", ":3:1: expected an object", "    ^", None),
     "a missing key": ('{"utterance": "x"}', ":3:1: `program` is missing", "    ^", None),
     "an empty value": ('{"utterance": " ", "program": "y"}', ":3:1: `utterance` is missing", "    ^", None),
     "a wrong type": (
@@ -150,55 +156,57 @@ EXAMPLES = {
         "",
         None,
     ),
-    "endless nesting": ("[" * 100_000, ":3: not readable JSON", "", None),
-    "an endless number": ('{"utterance": ' + "1" * 5_000 + "}", ":3: not readable JSON", "", None),
+    "deep nesting": ("[" * 100_000, ":3: not readable JSON", "", None),
+    "a huge number": ('{"utterance": ' + "1" * 5_000 + "}", ":3: not readable JSON", "", None),
 }
 
 
 @pytest.mark.parametrize("file", ["examples.jsonl", "test.jsonl"])
-@pytest.mark.parametrize(("line", "place", "shown", "hint"), EXAMPLES.values(), ids=EXAMPLES)
-def test_a_mistake_in_the_examples_is_shown_at_its_place(
-    line: str, place: str, shown: str, hint: str | None, file: str, folder: Path
+@pytest.mark.parametrize(("line", "location", "shown", "hint"), EXAMPLES.values(), ids=EXAMPLES)
+def test_a_mistake_in_the_examples_is_shown_at_its_location(
+    line: str, location: str, shown: str, hint: str | None, file: str, folder: Path
 ) -> None:
     good = '{"utterance": "lamp on", "program": "(set (lamp hall) on)"}'
     (folder / file).write_text(f"{good}\n\n{line}\n")
-    error = complaint(folder, lambda domain: domain.test_examples)
+    error = loading_error(folder, lambda domain: domain.test_examples)
     assert isinstance(error, DomainError)
-    assert error.message.startswith(f"{folder / file}{place}")
+    assert error.message.startswith(f"{folder / file}{location}")
     assert shown in error.message
     assert error.hint == hint
 
 
-def test_an_empty_file_of_examples_is_refused(folder: Path) -> None:
+def test_an_empty_file_of_examples_is_rejected(folder: Path) -> None:
     (folder / "examples.jsonl").write_text("\n\n")
-    assert complaint(folder).message == f"{folder / 'examples.jsonl'}: there are no examples"
+    assert loading_error(folder).message == f"{folder / 'examples.jsonl'}: there are no examples"
 
 
-def test_a_missing_file_of_examples_is_refused_and_a_missing_test_set_is_empty(folder: Path) -> None:
+def test_a_missing_file_of_examples_is_an_error_and_a_missing_test_set_is_empty(folder: Path) -> None:
     (folder / "test.jsonl").unlink()
     assert load_domain(folder).test_examples == ()
     (folder / "examples.jsonl").unlink()
-    assert complaint(folder).message == f"{folder / 'examples.jsonl'}: cannot be read: No such file or directory"
+    assert (
+        loading_error(folder).message == f"{folder / 'examples.jsonl'}: cannot be read: No such file or directory"
+    )
 
 
 @pytest.mark.parametrize("file", ["domain.toml", "examples.jsonl", "grammar.lark", "test.jsonl"])
-def test_a_file_that_is_not_utf8_is_refused(file: str, folder: Path) -> None:
+def test_a_file_that_is_not_utf8_is_rejected(file: str, folder: Path) -> None:
     (folder / file).write_bytes(b'# "caf\xe9"\n')
-    error = complaint(folder, lambda domain: (domain.grammar, domain.test_examples))
+    error = loading_error(folder, lambda domain: (domain.grammar, domain.test_examples))
     assert error.message == f"{folder / file}: not UTF-8 text (byte 7)"
 
 
-def test_a_mistake_in_the_grammar_is_shown_at_its_place(edit: Edit) -> None:
+def test_a_mistake_in_the_grammar_is_shown_with_line_column_and_hint(edit: Edit) -> None:
     folder = edit("grammar.lark", 'DEVICE " " ROOM', 'DEVICE " " ROMO')
-    error = complaint(folder, lambda domain: domain.check())
+    error = loading_error(folder, lambda domain: domain.check())
     assert isinstance(error, GrammarError)
     assert error.message.startswith(f"{folder / 'grammar.lark'}:6:24: `ROMO` is not defined\n")
     assert error.hint == "Did you mean ROOM?"
 
 
-def test_a_missing_grammar_is_named(folder: Path) -> None:
+def test_the_error_for_a_missing_grammar_has_its_path(folder: Path) -> None:
     (folder / "grammar.lark").unlink()
-    error = complaint(folder, lambda domain: domain.check())
+    error = loading_error(folder, lambda domain: domain.check())
     assert error.message == f"{folder / 'grammar.lark'}: cannot be read: No such file or directory"
 
 
@@ -212,15 +220,15 @@ def test_a_missing_grammar_is_named(folder: Path) -> None:
     ],
     ids=["copy", "fold", "prompt", "start"],
 )
-def test_a_name_that_the_grammar_or_the_prompts_do_not_have_is_refused(
+def test_an_unknown_rule_or_prompt_is_rejected(
     right: str, wrong: str, problem: str, hint: str, edit: Edit
 ) -> None:
-    error = complaint(edit("domain.toml", right, wrong), lambda domain: domain.check())
+    error = loading_error(edit("domain.toml", right, wrong), lambda domain: domain.check())
     assert problem in error.message
     assert hint in (error.hint or "")
 
 
-def test_without_a_grammar_nothing_asks_for_its_file(edit: Edit) -> None:
+def test_a_trie_needs_no_grammar_file(edit: Edit) -> None:
     folder = edit("domain.toml", 'kind = "grammar"', 'kind = "trie"')
     (folder / "grammar.lark").unlink()
     domain = load_domain(folder)
@@ -239,16 +247,16 @@ def test_without_a_grammar_nothing_asks_for_its_file(edit: Edit) -> None:
         ("def (\n", "the executor executor.py cannot be loaded: SyntaxError"),
         (None, "the executor executor.py cannot be loaded: FileNotFoundError"),
     ],
-    ids=["no function", "not callable", "raises", "no Python", "no file"],
+    ids=["no function", "not callable", "raises", "not Python", "no file"],
 )
-def test_an_executor_that_cannot_be_loaded_is_a_mistake_of_the_domain(
+def test_an_executor_that_cannot_be_loaded_is_a_domain_error(
     source: str | None, problem: str, folder: Path
 ) -> None:
     if source is None:
         (folder / "executor.py").unlink()
     else:
         (folder / "executor.py").write_text(source)
-    error = complaint(folder, lambda domain: domain.check())
+    error = loading_error(folder, lambda domain: domain.check())
     assert isinstance(error, DomainError)
     assert error.message.startswith(f"{folder / 'domain.toml'}: {problem}")
 
@@ -258,13 +266,13 @@ def test_an_executor_may_be_a_function_of_an_installed_module(edit: Edit) -> Non
 
 
 @pytest.mark.parametrize("answer", ["{1, 2}", "float('inf')", "object()", "{1: 2, 'a': 3}", "1 / 0"])
-def test_an_answer_that_json_cannot_say_is_an_error_of_execution(answer: str, folder: Path) -> None:
+def test_an_answer_that_json_cannot_represent_is_an_execution_error(answer: str, folder: Path) -> None:
     (folder / "executor.py").write_text(f"def execute(program): return {answer}\n")
     with pytest.raises(ExecutionError):
         load_domain(folder).execute("anything")
 
 
-def test_a_domain_without_an_executor_does_not_execute(edit: Edit) -> None:
+def test_execution_without_an_executor_is_an_error(edit: Edit) -> None:
     domain = load_domain(edit("domain.toml", "executor =", "# executor ="))
     assert domain.executor is None
     with pytest.raises(ExecutionError, match="the domain starter has no executor"):
@@ -272,7 +280,7 @@ def test_a_domain_without_an_executor_does_not_execute(edit: Edit) -> None:
 
 
 @pytest.mark.parametrize("name", ["home", "home.toml"])
-def test_a_folder_may_bring_its_own_prompt(name: str, edit: Edit) -> None:
+def test_a_folder_may_have_its_own_prompt(name: str, edit: Edit) -> None:
     folder = edit("domain.toml", '"lisp"', f'"{name}"')
     (folder / "home.toml").write_text(TEMPLATE)
     prompt = load_domain(folder).template().render([], "lamp on")
@@ -286,7 +294,7 @@ def test_each_target_may_have_its_own_prompt(edit: Edit) -> None:
     assert Options.resolve(domain, target="canonical", prompt="canonical").prompt == "canonical"
 
 
-def test_each_target_may_have_its_own_longest_output(edit: Edit) -> None:
+def test_each_target_may_have_its_own_token_limit(edit: Edit) -> None:
     limits = "width = 5\nmax_tokens = { canonical = 30, program = 200 }"
     domain = load_domain(edit("domain.toml", "width = 5", limits))
     assert Options.resolve(domain, target="canonical").search.max_tokens == 30
@@ -294,17 +302,17 @@ def test_each_target_may_have_its_own_longest_output(edit: Edit) -> None:
     assert Options.resolve(domain, target="program", max_tokens=50).search.max_tokens == 50
 
 
-def test_one_longest_output_holds_for_both_targets(edit: Edit) -> None:
+def test_a_single_token_limit_applies_to_both_targets(edit: Edit) -> None:
     domain = load_domain(edit("domain.toml", "width = 5", "width = 5\nmax_tokens = 40"))
     assert {Options.resolve(domain, target=target).search.max_tokens for target in ("canonical", "program")} == {
         40
     }
 
 
-def test_a_mistake_in_an_own_prompt_is_shown_at_its_place(edit: Edit) -> None:
+def test_a_mistake_in_a_prompt_of_the_folder_is_shown_with_its_line(edit: Edit) -> None:
     folder = edit("domain.toml", '"lisp"', '"home"')
     (folder / "home.toml").write_text(TEMPLATE.replace("query", "qeury"))
-    error = complaint(folder, lambda domain: domain.check())
+    error = loading_error(folder, lambda domain: domain.check())
     assert error.message.startswith(f"{folder / 'home.toml'}:3: unknown key 'qeury'")
 
 
@@ -316,14 +324,14 @@ def test_the_canonical_target_needs_a_canonical_utterance_on_every_line(edit: Ed
         '{"utterance": "x", "program": "y"}',
     ]
     (folder / "examples.jsonl").write_text("\n".join(lines))
-    assert complaint(folder).message.startswith(f"{folder / 'examples.jsonl'}:3:1: `canonical` is missing")
+    assert loading_error(folder).message.startswith(f"{folder / 'examples.jsonl'}:3:1: `canonical` is missing")
 
 
-def test_a_canonical_utterance_stands_for_the_program_of_its_first_example(edit: Edit) -> None:
+def test_a_canonical_utterance_has_the_program_of_its_first_example(edit: Edit) -> None:
     folder = edit("domain.toml", '"program"', '"canonical"')
     examples = [
         {"utterance": "a", "program": p, "canonical": c} for p, c in [("1", "one"), ("2", "two"), ("3", "one")]
     ]
-    (folder / "examples.jsonl").write_text("\n".join(map(json.dumps, examples)))
+    (folder / "examples.jsonl").write_text(to_json_lines(examples))
     domain = load_domain(folder)
     assert [domain.program_of(text, "canonical") for text in ("one", "two", "three")] == ["1", "2", None]

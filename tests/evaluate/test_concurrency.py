@@ -26,15 +26,11 @@ from fewparse.options import ParserOptions
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask
 from support.byte_model import ByteModel
-from support.lamp_domain import FixedSystem, RemoteSystem, lines, make_lamps, numbered
+from support.domain_files import write_domain
+from support.lamp_domain import FixedSystem, RemoteSystem, numbered
 from support.toy_model import ToyModel
 
 TIMEOUT = 20
-
-
-@pytest.fixture
-def lamps(tmp_path: Path) -> Domain:
-    return make_lamps(tmp_path / "lamps")
 
 
 def outputs(result: SystemResult) -> list[str]:
@@ -149,11 +145,8 @@ def make_model(max_concurrency: int, by_bytes: bool) -> LanguageModel:
 def test_outputs_and_costs_of_parsers_do_not_depend_on_concurrency(
     by_bytes: bool, constraint: Literal["trie", "grammar"], tmp_path: Path
 ) -> None:
-    (tmp_path / "domain.toml").write_text(LETTERS)
-    (tmp_path / "grammar.lark").write_text('start: ("a" | "b" | "c" | "bc")+\n')
-    (tmp_path / "examples.jsonl").write_text(
-        lines([{"utterance": program, "program": program} for program in ("a", "b", "ab", "bc", "abc", "cab")])
-    )
+    examples = [{"utterance": program, "program": program} for program in ("a", "b", "ab", "bc", "abc", "cab")]
+    write_domain(tmp_path, LETTERS, examples, {"grammar.lark": 'start: ("a" | "b" | "c" | "bc")+\n'})
     domain = load_domain(tmp_path, constraint=constraint)
     decoders: dict[str, ParserOptions] = {
         name: {"decoder": name, "width": 4, "max_tokens": 12} for name in ("greedy", "beam", "speculative")

@@ -9,7 +9,7 @@ from fewparse import Domain, Example, load_domain
 from fewparse.evaluate.gold_coverage import gold_coverage
 from fewparse.evaluate.metrics import Proportion
 from fewparse.options import Options
-from support.lamp_domain import lines
+from support.domain_files import write_domain
 
 SCFG = """\
 start -> "turn on the " device | "switch the " device " on" , "(on " device ")"
@@ -28,11 +28,8 @@ LISP, CHATML = 'prompt = "lisp"', 'prompt = "chatml"'
 
 
 def make(folder: Path, constraint: str, *files: tuple[str, str], prompt: str = LISP) -> Domain:
-    (folder / "domain.toml").write_text(f'name = "lamps"\n{prompt}\n[constraint]\n{constraint}\n')
-    (folder / "examples.jsonl").write_text(lines(EXAMPLES))
-    for name, text in files:
-        (folder / name).write_text(text)
-    return load_domain(folder)
+    settings = f'name = "lamps"\n{prompt}\n[constraint]\n{constraint}\n'
+    return load_domain(write_domain(folder, settings, EXAMPLES, dict(files)))
 
 
 def covered(domain: Domain, *items: Example, **options: Any) -> int | None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fewparse.domains.load import load_domain
 from fewparse.errors import DomainError
 from fewparse.evaluate.metrics import Judge, Paired, Proportion, count, pair
+from support.domain_files import write_domain
 
 EXECUTOR = """\
 def execute(program):
@@ -22,10 +23,8 @@ def execute(program):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "domain.toml").write_text('name = "tiny"\nexecutor = "executor.py:execute"\n')
-    (tmp_path / "examples.jsonl").write_text('{"utterance": "u", "program": "abc"}\n')
-    (tmp_path / "executor.py").write_text(EXECUTOR)
-    return tmp_path
+    settings = 'name = "tiny"\nexecutor = "executor.py:execute"\n'
+    return write_domain(tmp_path, settings, [{"utterance": "u", "program": "abc"}], {"executor.py": EXECUTOR})
 
 
 def test_a_program_is_correct_if_it_has_the_answer_of_the_gold_one(folder: Path) -> None:

@@ -22,13 +22,8 @@ from fewparse.evaluate.run import (
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.embedded import EmbeddedModel
 from support.adapters import provenance
-from support.lamp_domain import FixedSystem, make_lamps
+from support.lamp_domain import FixedSystem
 from support.toy_model import ToyModel
-
-
-@pytest.fixture
-def lamps(tmp_path: Path) -> Domain:
-    return make_lamps(tmp_path / "lamps")
 
 
 def run(domain: Domain, *systems: FixedSystem, records: Records | None = None) -> list[SystemResult]:

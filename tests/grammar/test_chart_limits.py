@@ -17,7 +17,7 @@ RIGHT = Grammar({"start": ((Text("a"), Ref("start")), (Text("a"),))})
 
 
 def unit_chain(length: int) -> Grammar:
-    """A unit_chain of unit productions."""
+    """A chain of unit productions."""
     rules: dict[str, tuple[Production, ...]] = {"start": ((Ref("n0"),),), f"n{length}": ((Text("x"),),)}
     return Grammar(rules | {f"n{i}": ((Ref(f"n{i + 1}"),),) for i in range(length)})
 

@@ -119,9 +119,9 @@ def test_programs_that_are_not_derived_are_ignored(foreign: str) -> None:
 
 
 def test_programs_without_an_utterance_are_ignored() -> None:
-    silent = read_scfg_text('start -> "a" nowhere , "A"\nstart -> "b" , "B"')
-    assert Translator(silent).with_learned_scorer(["A"] * 9).scorer.cost(0, None) == Translator(
-        silent
+    grammar = read_scfg_text('start -> "a" nowhere , "A"\nstart -> "b" , "B"')
+    assert Translator(grammar).with_learned_scorer(["A"] * 9).scorer.cost(0, None) == Translator(
+        grammar
     ).with_learned_scorer([]).scorer.cost(0, None)
 
 

@@ -106,11 +106,11 @@ def test_a_dropped_nonterminal_needs_no_translation() -> None:
 
 
 def test_a_rule_of_the_utterance_side_alone_has_no_program() -> None:
-    silent = translator('start -> word , "(" word ")"', 'word 1> "hm"', 'word -> "yes"')
-    translation = silent.to_program("hm")
+    partial = translator('start -> word , "(" word ")"', 'word 1> "hm"', 'word -> "yes"')
+    translation = partial.to_program("hm")
     assert (translation.best, translation.failure, translation.derivation_count) == (None, None, 1)
     assert translation.error == "is derived, but its derivations have no counterpart on the other side"
-    assert silent.to_program("yes").best == "(yes)"
+    assert partial.to_program("yes").best == "(yes)"
 
 
 def test_an_optional_symbol_is_present_on_both_sides_or_on_neither() -> None:
@@ -192,8 +192,8 @@ def test_a_cycle_that_adds_text_twice_gives_the_texts_within_the_limits() -> Non
 
 
 def test_a_cycle_may_be_required_for_a_translation() -> None:
-    silent = translator("start -> x", 'x -> start , "X"', 'x 1> "a"')
-    assert silent.to_program("a", k=9).texts == ("X",)
+    cyclic = translator("start -> x", 'x -> start , "X"', 'x 1> "a"')
+    assert cyclic.to_program("a", k=9).texts == ("X",)
 
 
 @pytest.mark.parametrize(("short", "long"), [("x", "yy"), ("yy", "x")])

@@ -1,6 +1,5 @@
 """Adapters: they change the weights of a model, share its cache, and are rejected if they do not fit."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -11,7 +10,6 @@ from typing import Any
 import gguf
 import pytest
 
-from fewparse.domains.load import bundled_domains
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable, UsageError
 from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.embedded import EmbeddedModel
@@ -21,16 +19,18 @@ from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Completion, NextTokens, Sampling
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
-from fewparse.prompt import Part, Prompt
+from fewparse.prompt import Prompt
 from support.adapters import BLOCKS, SHAPES, close, provenance, write_adapter
+from support.domain_files import copy_starter
+from support.prompts import plain_prompt
 from support.toy_model import ToyModel
 
 STOP = b"\n"
 NOISE = 1e-3
 BATCH_NOISE = 1.0  # nats that the shape of a batch may cost a quantised model
 TIMEOUT = 300
-FRUITS = Prompt((Part("Fruits: apple, pear,", False),))
-NUMBERS = Prompt((Part("One, two, three,", False),))
+FRUITS = plain_prompt("Fruits: apple, pear,")
+NUMBERS = plain_prompt("One, two, three,")
 SAMPLING = Sampling(n=2, temperature=1.0, max_tokens=5, seed=3)
 
 Make = Callable[..., LocalModel]
@@ -303,11 +303,11 @@ def test_a_provenance_is_read_as_written_and_unknown_fields_are_ignored(tmp_path
 def test_an_adapter_of_another_tool_has_no_provenance_and_does_not_change_the_prompt(
     model: EmbeddedModel, tmp_path: Path
 ) -> None:
-    path = write_adapter(tmp_path / "theirs.gguf")
+    path = write_adapter(tmp_path / "other_tool.gguf")
     assert read_adapter(path).provenance is None
     default = Parser.from_domain("starter", model, retriever="bm25")
     parser = Parser.from_domain("starter", model, retriever="bm25", adapter=path)
-    assert parser.model.name == f"{model.name} + theirs.gguf"
+    assert parser.model.name == f"{model.name} + other_tool.gguf"
     assert parser.prompt("lamp on") == default.prompt("lamp on")
     assert len(parser.prompt("lamp on")[0]) == 8
 
@@ -315,7 +315,7 @@ def test_an_adapter_of_another_tool_has_no_provenance_and_does_not_change_the_pr
 def test_a_tuned_adapter_is_used_with_its_prompt_and_without_examples(
     model: EmbeddedModel, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(bundled_domains()["starter"], tmp_path / "home"))
+    folder = copy_starter(tmp_path / "home")
     path = write_adapter(folder / "adapter-program.gguf", provenance=provenance(model.sha256))
     parser = Parser.from_domain(folder, model, adapter=path, decoder="greedy")
     parse = parser.parse("turn on the lamp in the hall")

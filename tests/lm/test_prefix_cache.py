@@ -9,14 +9,11 @@ from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt, bundled_template
+from support.prompts import plain_prompt
 
 STOP = b"\n"
 NOISE = 1.0
 SAMPLING = Sampling(n=2, temperature=0.8, max_tokens=4, seed=1)
-
-
-def plain(text: str) -> Prompt:
-    return Prompt((Part(text, False),))
 
 
 @pytest.fixture(params=["model", "transformers_model"])
@@ -28,7 +25,7 @@ def local(request: pytest.FixtureRequest) -> LocalModel:
 @pytest.fixture
 def clean(local: LocalModel) -> LocalModel:
     """The model after another prompt, which has no common prefix with those of the tests."""
-    local.next_tokens(plain("@"), [()], 1, STOP, Usage())
+    local.next_tokens(plain_prompt("@"), [()], 1, STOP, Usage())
     return local
 
 
@@ -42,7 +39,7 @@ def distinct_words(model: LocalModel, count: int) -> list[Prefix]:
 
 
 def test_a_prompt_is_evaluated_once_for_several_queries(clean: LocalModel) -> None:
-    prompt = plain("The capital of France is")
+    prompt = plain_prompt("The capital of France is")
     word = clean.tokenize(" Paris")
 
     def series() -> Usage:
@@ -58,7 +55,7 @@ def test_a_prompt_is_evaluated_once_for_several_queries(clean: LocalModel) -> No
 
 
 def test_only_the_new_tokens_of_a_longer_prompt_are_evaluated(clean: LocalModel) -> None:
-    short, long = plain("Berlin and Rome"), plain("Berlin and Rome are cities")
+    short, long = plain_prompt("Berlin and Rome"), plain_prompt("Berlin and Rome are cities")
     clean.next_tokens(short, [()], 3, STOP, Usage())
     usage = Usage()
     clean.next_tokens(long, [()], 3, STOP, usage)
@@ -66,23 +63,23 @@ def test_only_the_new_tokens_of_a_longer_prompt_are_evaluated(clean: LocalModel)
 
 
 def test_a_prompt_is_evaluated_from_the_first_different_token_on(clean: LocalModel) -> None:
-    clean.next_tokens(plain("Oslo is in Norway"), [()], 3, STOP, Usage())
+    clean.next_tokens(plain_prompt("Oslo is in Norway"), [()], 3, STOP, Usage())
     usage = Usage()
-    clean.next_tokens(plain("Oslo is in Sweden"), [()], 3, STOP, usage)
-    assert usage.prefill_tokens == clean.prompt_length(plain(" Sweden"))
+    clean.next_tokens(plain_prompt("Oslo is in Sweden"), [()], 3, STOP, usage)
+    assert usage.prefill_tokens == clean.prompt_length(plain_prompt(" Sweden"))
 
 
 def test_a_prompt_does_not_affect_the_next_one(clean: LocalModel) -> None:
-    prompt = plain("Oslo is in")
+    prompt = plain_prompt("Oslo is in")
     fresh = clean.next_tokens(prompt, [()], 5, STOP, Usage())[0]
-    clean.sample(plain("Oslo is in Norway and"), [()], SAMPLING, Usage())
+    clean.sample(plain_prompt("Oslo is in Norway and"), [()], SAMPLING, Usage())
     again = clean.next_tokens(prompt, [()], 5, STOP, Usage())[0]
     assert [s.token for s in again.best[:2]] == [s.token for s in fresh.best[:2]]
     assert again.end_logprob == pytest.approx(fresh.end_logprob, abs=NOISE)
 
 
 def test_only_new_tokens_of_a_prefix_are_evaluated(clean: LocalModel) -> None:
-    prompt = plain("Numbers:")
+    prompt = plain_prompt("Numbers:")
     tokens = clean.tokenize(" one, two, three")
     clean.next_tokens(prompt, [tokens[:3]], 1, STOP, Usage())
     usage = Usage()
@@ -93,7 +90,7 @@ def test_only_new_tokens_of_a_prefix_are_evaluated(clean: LocalModel) -> None:
 
 
 def test_equal_prefixes_and_equal_samples_are_evaluated_once(clean: LocalModel) -> None:
-    prompt = plain("Letters: a b c d")
+    prompt = plain_prompt("Letters: a b c d")
     usage = Usage()
     clean.next_tokens(prompt, [clean.tokenize(" e")] * 5, 1, STOP, usage)
     assert usage.forward_tokens == 1
@@ -106,20 +103,20 @@ def test_equal_prefixes_and_equal_samples_are_evaluated_once(clean: LocalModel) 
 
 def test_a_batch_is_one_forward_pass(clean: LocalModel) -> None:
     usage = Usage()
-    clean.next_tokens(plain("Words:"), distinct_words(clean, 10), 1, STOP, usage)
+    clean.next_tokens(plain_prompt("Words:"), distinct_words(clean, 10), 1, STOP, usage)
     assert (usage.rounds, usage.requests) == (1, 10)
     assert usage.forward_passes == 2  # the prompt, and all prefixes
 
 
 @pytest.mark.slow
 def test_more_prefixes_than_sequences_are_evaluated_correctly(clean: LocalModel) -> None:
-    prompt = plain("Word:")
+    prompt = plain_prompt("Word:")
     prefixes = distinct_words(clean, 300)
     results = clean.next_tokens(prompt, prefixes, 3, STOP, Usage())
     comma = clean.tokenize(",")
     scores = clean.score(prompt, prefixes, [comma] * 300, Usage())
     assert len(results) == len(scores) == 300
-    clean.next_tokens(plain("@"), [()], 1, STOP, Usage())
+    clean.next_tokens(plain_prompt("@"), [()], 1, STOP, Usage())
     for i in (0, 150, 299):
         alone = clean.next_tokens(prompt, [prefixes[i]], 3, STOP, Usage())[0]
         assert results[i].end_logprob == pytest.approx(alone.end_logprob, abs=NOISE)
@@ -127,7 +124,7 @@ def test_more_prefixes_than_sequences_are_evaluated_correctly(clean: LocalModel)
 
 
 def test_a_prompt_beyond_the_context_is_rejected_before_evaluation(local: LocalModel) -> None:
-    prompt = plain("word " * 9_000)
+    prompt = plain_prompt("word " * 9_000)
     usage = Usage()
     with pytest.raises(ContextOverflow) as caught:
         local.next_tokens(prompt, [()], 1, STOP, usage)
@@ -141,14 +138,14 @@ def test_a_prompt_beyond_the_context_is_rejected_before_evaluation(local: LocalM
 
 def test_a_continuation_beyond_the_context_is_rejected(local: LocalModel) -> None:
     with pytest.raises(ContextOverflow):
-        local.score(plain("a"), [()], [local.tokenize("word " * 9_000)], Usage())
-    assert math.isfinite(local.next_tokens(plain("a"), [()], 1, STOP, Usage())[0].end_logprob)
+        local.score(plain_prompt("a"), [()], [local.tokenize("word " * 9_000)], Usage())
+    assert math.isfinite(local.next_tokens(plain_prompt("a"), [()], 1, STOP, Usage())[0].end_logprob)
 
 
 def test_only_markup_parts_contain_control_tokens(local: LocalModel) -> None:
     marker = "<|im_end|>"
     assert local.prompt_length(Prompt((Part(marker, True),))) == 1
-    assert local.prompt_length(plain(marker)) > 1
+    assert local.prompt_length(plain_prompt(marker)) > 1
     assert all(token.bytes for token in local.tokenize(marker))
 
 

@@ -23,6 +23,7 @@ from fewparse.lm.usage import Usage
 from fewparse.lm.weights import pull
 from fewparse.prompt import Part, Prompt
 from support import tiny_checkpoints as tiny
+from support.prompts import plain_prompt
 
 torch = pytest.importorskip("torch", reason="torch is not installed: it belongs to the extra `transformers`")
 hf = pytest.importorskip("transformers", reason="transformers is not installed: it is an extra")
@@ -35,10 +36,6 @@ marked = st.lists(st.sampled_from([*MARKUP, "user", " hello", "\n", "7"])).map("
 texts = st.text() | blanks | programs | marked
 tokens = st.integers(17, 49_151)
 prompts = st.lists(st.builds(Part, texts, st.booleans())).map(tuple).map(Prompt)
-
-
-def plain(text: str) -> Prompt:
-    return Prompt((Part(text, False),))
 
 
 def has_tokens(model: EmbeddedModel, text: str) -> bool:
@@ -91,8 +88,8 @@ def test_scores_are_those_of_the_embedded_model_except_for_quantisation(
     model: EmbeddedModel, transformers_model: TransformersModel, prompt: str, continuation: str
 ) -> None:
     tokens = model.tokenize(continuation)
-    (mine,) = transformers_model.score(plain(prompt), [()], [tokens], Usage())
-    (theirs,) = model.score(plain(prompt), [()], [tokens], Usage())
+    (mine,) = transformers_model.score(plain_prompt(prompt), [()], [tokens], Usage())
+    (theirs,) = model.score(plain_prompt(prompt), [()], [tokens], Usage())
     assert mine == pytest.approx(theirs, abs=NOISE)
     assert math.fsum(mine) / len(tokens) == pytest.approx(math.fsum(theirs) / len(tokens), abs=NOISE / 4)
 
@@ -133,7 +130,7 @@ def test_a_folder_is_opened_silently_and_scores_equal_those_of_transformers(
     assert opened.name == f"hf:{folder}"
     assert opened.context_length == tiny.CONTEXT
     assert capfd.readouterr() == ("", "")
-    prompt, tokens = plain("the cat"), opened.tokenize(" sat on the mat")
+    prompt, tokens = plain_prompt("the cat"), opened.tokenize(" sat on the mat")
     (scores,) = opened.score(prompt, [()], [tokens], Usage())
     assert isinstance(opened, TransformersModel)
     assert scores == pytest.approx(oracle_scores(folder, opened.prompt_ids(prompt), tokens), abs=1e-3)
@@ -155,7 +152,7 @@ def test_a_model_without_tree_attention_warns_once_and_scores_correctly(tmp_path
     with pytest.warns(UserWarning, match="every sequence is evaluated whole") as caught:
         opened = TransformersModel(str(saved))
     assert len(caught) == 1
-    prompt = plain("the cat sat on")
+    prompt = plain_prompt("the cat sat on")
     tokens = opened.tokenize(" the mat and the mat")
     starts = range(len(tokens))
     with warnings.catch_warnings():
@@ -199,7 +196,7 @@ def test_sentencepiece_tokens_concatenate_to_the_text_without_a_leading_space(
 def test_a_sentencepiece_prompt_has_a_leading_space_at_its_start_only(
     pieces: TransformersModel,
 ) -> None:
-    written = [pieces.vocabulary.tokens[i] for i in pieces.prompt_ids(plain("the cat"))]
+    written = [pieces.vocabulary.tokens[i] for i in pieces.prompt_ids(plain_prompt("the cat"))]
     assert written == [b"", b" the", b" cat"]
     parts = Prompt((Part("<s>", True), Part("the cat", False)))
     ids = pieces.prompt_ids(parts)
@@ -231,7 +228,7 @@ def test_an_error_of_torch_is_reported_in_one_line(folder: Path, monkeypatch: py
     opened = TransformersModel(str(folder))
     monkeypatch.setattr("torch.tensor", lambda *_, **__: torch.zeros((1, 1), dtype=torch.float32))
     with pytest.raises(ModelError, match="torch could not evaluate 1 tokens") as caught:
-        opened.next_tokens(plain("the cat"), [()], 1, b"", Usage())
+        opened.next_tokens(plain_prompt("the cat"), [()], 1, b"", Usage())
     assert "\n" not in caught.value.message
 
 

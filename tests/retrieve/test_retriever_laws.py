@@ -1,4 +1,4 @@
-"""The laws of a retriever, for every retriever of the table; and what each one is good at."""
+"""The laws of a retriever for every retriever of the table, and the ranking of each."""
 
 from collections.abc import Callable
 
@@ -11,6 +11,7 @@ from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.usage import Usage
 from fewparse.retrieve.retriever import RETRIEVERS, Pool, Retriever, open_retriever
 from fewparse.testing import RETRIEVER_LAWS
+from support.prompts import plain_prompt
 from support.toy_model import ToyModel
 
 POOL = [
@@ -53,29 +54,27 @@ def test_ties_are_ranked_by_index(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["embedding", "bm25", "lm"])
-def test_an_utterance_of_the_pool_finds_itself_first(model: EmbeddedModel, name: str) -> None:
+def test_an_utterance_of_the_pool_is_ranked_first_for_itself(model: EmbeddedModel, name: str) -> None:
     retriever = opened(name, POOL, model)
     for i, utterance in enumerate(POOL[:5]):
         assert retriever.rank(utterance, Usage())[0] == i
 
 
-def test_a_word_in_common_counts_for_bm25() -> None:
+def test_bm25_ranks_by_common_words() -> None:
     assert opened("bm25", POOL, ToyModel()).rank("OSLO", Usage())[0] == 3
     assert opened("bm25", POOL, ToyModel()).rank("unknown words only", Usage()) == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_word_of_like_meaning_counts_for_embeddings() -> None:
+def test_embeddings_rank_by_similar_meaning() -> None:
     assert opened("embedding", POOL, ToyModel()).rank("shut the curtains this evening", Usage())[0] == 2
 
 
 def test_the_lm_retriever_scores_the_utterance_as_item_two_of_a_list(model: EmbeddedModel) -> None:
-    from fewparse.prompt import Part, Prompt
-
     utterance = "is the lamp on"
     pool = POOL[:3]
     expected = []
     for text in pool:
-        prompt = Prompt((Part(f"1. {text}\n2.", False),))
+        prompt = plain_prompt(f"1. {text}\n2.")
         expected.append(sum(model.score(prompt, [()], [model.tokenize(f" {utterance}")], Usage())[0]))
     usage = Usage()
     best = opened("lm", pool, model).rank(utterance, usage)[0]
@@ -90,7 +89,7 @@ def test_only_the_lm_retriever_calls_the_model(model: EmbeddedModel) -> None:
         assert usage == Usage()
 
 
-def test_random_depends_on_the_seed_and_the_utterance_and_all_on_nothing() -> None:
+def test_random_depends_on_seed_and_utterance_and_all_keeps_the_order_of_the_pool() -> None:
     pool = [str(i) for i in range(30)]
     ranking = opened("random", pool, ToyModel(), seed=1).rank("lamp", Usage())
     assert opened("random", pool, ToyModel(), seed=2).rank("lamp", Usage()) != ranking
@@ -98,7 +97,7 @@ def test_random_depends_on_the_seed_and_the_utterance_and_all_on_nothing() -> No
     assert opened("all", pool, ToyModel(), seed=1).rank("lamp", Usage()) == list(range(30))
 
 
-def test_an_unknown_retriever_comes_with_a_suggestion() -> None:
+def test_an_unknown_retriever_is_reported_with_a_suggestion() -> None:
     with pytest.raises(UnknownName) as caught:
         opened("bm26", POOL, ToyModel())
     assert caught.value.hint == "Did you mean bm25?"

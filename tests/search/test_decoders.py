@@ -10,12 +10,12 @@ from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.model import LanguageModel, Prefix, Token
 from fewparse.lm.usage import Usage
-from fewparse.prompt import Part, Prompt
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis, normalised
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES, Vocabulary
 from support.byte_model import ByteModel
+from support.prompts import plain_prompt
 
 NOISE = 0.5
 COLOURS = [
@@ -63,17 +63,13 @@ ANIMALS = [
     "sow",
     "kit",
 ]
-ASKED = ["The grass is", "Sky: blue\nBlood: red\nSnow:", "zebra, zebra, zebra,", "Say a colour:"]
-
-
-def plain(text: str) -> Prompt:
-    return Prompt((Part(text, False),))
+TEXTS = ["The grass is", "Sky: blue\nBlood: red\nSnow:", "zebra, zebra, zebra,", "Say a colour:"]
 
 
 def search(
     model: LanguageModel, text: str, constraint: Constraint, settings: SearchSettings, usage: Usage | None = None
 ) -> list[Hypothesis]:
-    return decode(model, plain(text), constraint, settings, usage or Usage())
+    return decode(model, plain_prompt(text), constraint, settings, usage or Usage())
 
 
 def colours(vocabulary: Vocabulary) -> Trie:
@@ -81,9 +77,9 @@ def colours(vocabulary: Vocabulary) -> Trie:
 
 
 def scores(model: EmbeddedModel, text: str, paths: list[Prefix]) -> list[float]:
-    """The normalised score of each finished token path, asked of the model directly."""
-    steps = model.score(plain(text), [()] * len(paths), paths, Usage())
-    ends = model.next_tokens(plain(text), paths, 1, b"\n", Usage())
+    """The normalised score of each finished token path, computed directly with the model."""
+    steps = model.score(plain_prompt(text), [()] * len(paths), paths, Usage())
+    ends = model.next_tokens(plain_prompt(text), paths, 1, b"\n", Usage())
     return [
         normalised(sum(logprobs) + end.end_logprob, len(path) + 1)
         for path, logprobs, end in zip(paths, steps, ends, strict=True)
@@ -91,7 +87,7 @@ def scores(model: EmbeddedModel, text: str, paths: list[Prefix]) -> list[float]:
 
 
 def tokenisations(text: bytes, vocabulary: Vocabulary) -> list[Prefix]:
-    """Every way to write a string in tokens."""
+    """Return every tokenisation of a string."""
     found: list[Prefix] = []
     for count in range(len(text)):
         for cuts in combinations(range(1, len(text)), count):
@@ -102,13 +98,13 @@ def tokenisations(text: bytes, vocabulary: Vocabulary) -> list[Prefix]:
 
 
 @pytest.mark.slow
-def test_a_beam_wider_than_the_set_finds_what_exhaustive_scoring_finds(model: EmbeddedModel) -> None:
+def test_a_beam_wider_than_the_set_equals_exhaustive_scoring(model: EmbeddedModel) -> None:
     text = "On the farm I saw a"
     paths = [p for word in ANIMALS for p in tokenisations(f" {word}".encode(), model.vocabulary)]
     exhaustive: dict[bytes, float] = {}
     for path, score in zip(paths, scores(model, text, paths), strict=True):
-        said = b"".join(token.bytes for token in path)
-        exhaustive[said] = max(score, exhaustive.get(said, score))
+        output = b"".join(token.bytes for token in path)
+        exhaustive[output] = max(score, exhaustive.get(output, score))
     settings = SearchSettings(decoder="beam", width=len(ANIMALS) + 1, max_tokens=8)
     found = search(model, text, Trie(ANIMALS, model.vocabulary, lead=" "), settings)
     assert len(exhaustive) == len(ANIMALS)
@@ -116,21 +112,21 @@ def test_a_beam_wider_than_the_set_finds_what_exhaustive_scoring_finds(model: Em
     assert exhaustive[found[0].text] == pytest.approx(max(exhaustive.values()), abs=NOISE)
 
 
-@pytest.mark.parametrize("text", ASKED)
-def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothing(
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_constraint_does_not_change_a_greedy_output_that_is_well_formed(
     model: EmbeddedModel, text: str
 ) -> None:
     greedy = SearchSettings(decoder="greedy", max_tokens=6, stop=b".")
     free = search(model, text, Unconstrained(model.vocabulary, b" "), greedy)[0]
-    said = free.text.decode()
-    decoys = {said[: len(said) // 2], said + " and more", " something else"}
-    held = search(model, text, Trie({said, *decoys}, model.vocabulary), greedy)[0]
-    assert held.text == free.text
-    assert held.score == pytest.approx(free.score, abs=NOISE)
+    output = free.text.decode()
+    decoys = {output[: len(output) // 2], output + " and more", " something else"}
+    constrained = search(model, text, Trie({output, *decoys}, model.vocabulary), greedy)[0]
+    assert constrained.text == free.text
+    assert constrained.score == pytest.approx(free.score, abs=NOISE)
 
 
-@pytest.mark.parametrize("text", ASKED)
-def test_one_speculative_sample_at_temperature_zero_says_what_greedy_says(model: EmbeddedModel, text: str) -> None:
+@pytest.mark.parametrize("text", TEXTS)
+def test_one_speculative_sample_at_temperature_zero_equals_greedy(model: EmbeddedModel, text: str) -> None:
     constraint = colours(model.vocabulary)
     greedy = search(model, text, constraint, SearchSettings(decoder="greedy", max_tokens=12))
     usage = Usage()
@@ -150,12 +146,20 @@ def test_one_speculative_sample_at_temperature_zero_says_what_greedy_says(model:
         SearchSettings(width=3, max_tokens=12, forced_spans=True),
         SearchSettings(width=2, max_tokens=12, temperature=1.5, rounds=1, free_back_off=False),
     ],
-    ids=["beam", "forced-beam", "speculative", "paid-back-off", "branching", "forced-spans", "one-hot-round"],
+    ids=[
+        "beam",
+        "forced-beam",
+        "speculative",
+        "back-off-with-requests",
+        "branching",
+        "forced-spans",
+        "one-round-at-high-temperature",
+    ],
 )
-def test_every_output_is_well_formed_and_scored_as_the_model_scores_it(
+def test_every_output_is_well_formed_and_has_the_score_of_the_model(
     model: EmbeddedModel, settings: SearchSettings
 ) -> None:
-    text = ASKED[1]
+    text = TEXTS[1]
     constraint = colours(model.vocabulary)
     found = search(model, text, constraint, settings)
     assert found
@@ -165,26 +169,26 @@ def test_every_output_is_well_formed_and_scored_as_the_model_scores_it(
     assert [h.score for h in found] == pytest.approx(scores(model, text, [h.tokens for h in found]), abs=NOISE)
 
 
-def test_the_same_seed_gives_the_same_search_whatever_came_between(model: EmbeddedModel) -> None:
+def test_the_same_seed_gives_the_same_search_after_another_one(model: EmbeddedModel) -> None:
     settings = SearchSettings(width=3, max_tokens=10, temperature=1.2, seed=5)
-    first = search(model, ASKED[3], colours(model.vocabulary), settings)
+    first = search(model, TEXTS[3], colours(model.vocabulary), settings)
     search(
-        model, ASKED[0], Unconstrained(model.vocabulary), SearchSettings(width=2, max_tokens=6, temperature=1.0)
+        model, TEXTS[0], Unconstrained(model.vocabulary), SearchSettings(width=2, max_tokens=6, temperature=1.0)
     )
-    again = search(model, ASKED[3], colours(model.vocabulary), settings)
+    again = search(model, TEXTS[3], colours(model.vocabulary), settings)
     assert [(h.text, h.score) for h in again] == [(h.text, h.score) for h in first]
 
 
-@pytest.mark.parametrize("text", ASKED[:2])
-def test_a_model_that_hides_its_vocabulary_gives_the_same_greedy_output(model: EmbeddedModel, text: str) -> None:
+@pytest.mark.parametrize("text", TEXTS[:2])
+def test_a_model_without_a_vocabulary_gives_the_same_greedy_output(model: EmbeddedModel, text: str) -> None:
     settings = SearchSettings(decoder="greedy", max_tokens=12, alternatives=5_000)
-    seen = search(model, text, colours(model.vocabulary), settings)
-    unseen = search(ByteModel(model), text, colours(BYTES), settings)
-    assert [h.text for h in unseen] == [h.text for h in seen]
-    assert unseen[0].score == pytest.approx(seen[0].score, abs=NOISE)
+    expected = search(model, text, colours(model.vocabulary), settings)
+    found = search(ByteModel(model), text, colours(BYTES), settings)
+    assert [h.text for h in found] == [h.text for h in expected]
+    assert found[0].score == pytest.approx(expected[0].score, abs=NOISE)
 
 
-def test_a_likely_answer_costs_one_round_of_speculation_and_a_step_a_token_of_greedy(model: EmbeddedModel) -> None:
+def test_a_likely_output_needs_one_speculative_round_and_one_greedy_round_per_token(model: EmbeddedModel) -> None:
     text = "blue: blue\nred: red\ndark-red: dark-red\ndark-blue:"
     speculated, stepped = Usage(), Usage()
     cold = search(

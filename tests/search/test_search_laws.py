@@ -25,7 +25,7 @@ from support.toy_model import ANYTHING, TOKENS, ToyModel
 
 seeds = st.integers(0, 10_000)
 words = st.sets(st.text("abc", min_size=1, max_size=5), min_size=1, max_size=12)
-# "ab" and "bc" are tokens of the toy: words without a `b` can be written in one way only.
+# "ab" and "bc" are tokens of the toy model: words without a `b` have only one tokenisation.
 plain_words = st.sets(st.text("ac", min_size=1, max_size=4), min_size=1, max_size=20)
 any_settings = st.builds(
     SearchSettings,
@@ -50,20 +50,20 @@ def search(
 
 
 def true_score(model: ToyModel, tokens: list[Token]) -> float:
-    """The formula of the paper, from the model's own tables."""
-    said = [*ANYTHING.text.encode()]
+    """Compute the score by the formula of the paper, from the model's own tables."""
+    context = [*ANYTHING.text.encode()]
     total = 0.0
     for token in tokens:
-        total += model.logprobs(said)[token.id]
-        said.append(token.id)
-    row = model.logprobs(said)
+        total += model.logprobs(context)[token.id]
+        context.append(token.id)
+    row = model.logprobs(context)
     ending = sum(math.exp(row[i]) for i, text in enumerate(TOKENS) if text.startswith(b"\n") or text == b"")
     length = len(tokens) + 1
     return (total + math.log(ending)) / math.pow((5 + length) / 6, 0.7)
 
 
 @given(seed=seeds, strings=plain_words)
-def test_a_beam_wider_than_the_set_finds_the_true_best_and_ranks_them_all(seed: int, strings: set[str]) -> None:
+def test_a_beam_wider_than_the_set_ranks_all_strings_by_their_true_scores(seed: int, strings: set[str]) -> None:
     model = ToyModel(seed)
     settings = SearchSettings(decoder="beam", width=100, max_tokens=12)
     found, _ = search(model, Trie(strings, model.vocabulary), settings)
@@ -73,9 +73,7 @@ def test_a_beam_wider_than_the_set_finds_the_true_best_and_ranks_them_all(seed: 
 
 
 @given(seed=seeds, strings=words)
-def test_a_beam_wider_than_the_set_finds_every_string_however_it_is_tokenised(
-    seed: int, strings: set[str]
-) -> None:
+def test_a_beam_wider_than_the_set_finds_every_string(seed: int, strings: set[str]) -> None:
     model = ToyModel(seed)
     found, _ = search(
         model, Trie(strings, model.vocabulary), SearchSettings(decoder="beam", width=100, max_tokens=12)
@@ -84,7 +82,7 @@ def test_a_beam_wider_than_the_set_finds_every_string_however_it_is_tokenised(
 
 
 @given(seed=seeds, strings=words, settings=any_settings)
-def test_whatever_the_settings_all_outputs_are_well_formed_distinct_and_sorted(
+def test_outputs_are_well_formed_distinct_and_sorted_for_all_settings(
     seed: int, strings: set[str], settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
@@ -97,7 +95,7 @@ def test_whatever_the_settings_all_outputs_are_well_formed_distinct_and_sorted(
 
 
 @given(seed=seeds, strings=words, settings=any_settings)
-def test_a_finished_hypothesis_scores_the_same_however_it_was_reached(
+def test_the_score_of_a_finished_hypothesis_does_not_depend_on_the_search(
     seed: int, strings: set[str], settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
@@ -132,9 +130,9 @@ def test_the_stream_of_events_is_well_formed(seed: int, strings: set[str], setti
                 assert len(kept) <= settings.width
                 assert [k.score for k in kept] == sorted((k.score for k in kept), reverse=True)
             case Sampled(prefix, pieces, valid, outcome):
-                said = [prefix, *pieces] if prefix else list(pieces)
-                count, state = constraint.start().walk(said)
-                assert count == len(said) - len(pieces) + valid
+                tokens = [prefix, *pieces] if prefix else list(pieces)
+                count, state = constraint.start().walk(tokens)
+                assert count == len(tokens) - len(pieces) + valid
                 assert outcome != "finished" or state.may_end
             case BackedOff(prefix, _, choices):
                 assert all(begins(constraint, prefix + choice) for choice in choices)
@@ -154,34 +152,32 @@ def begins(constraint: Constraint, text: bytes) -> bool:
 
 
 @given(seed=seeds)
-def test_greedy_takes_the_best_token_until_ending_is_better(seed: int) -> None:
+def test_greedy_appends_the_best_token_until_the_end_is_better(seed: int) -> None:
     model = ToyModel(seed)
-    said: tuple[Token, ...] = ()
-    while len(said) < 8:
-        answer = model.next_tokens(ANYTHING, [said], 1, b"\n", Usage())[0]
-        if said and answer.end_logprob > answer.best[0].logprob:
+    output: tuple[Token, ...] = ()
+    while len(output) < 8:
+        answer = model.next_tokens(ANYTHING, [output], 1, b"\n", Usage())[0]
+        if output and answer.end_logprob > answer.best[0].logprob:
             break
-        said = (*said, answer.best[0].token)
+        output = (*output, answer.best[0].token)
     found, _ = search(model, Unconstrained(model.vocabulary), SearchSettings(decoder="greedy", max_tokens=8))
-    assert [h.tokens for h in found] == [said]
+    assert [h.tokens for h in found] == [output]
 
 
 @given(seed=seeds, decoys=words)
-def test_where_unconstrained_greedy_is_well_formed_the_constraint_changes_nothing(
-    seed: int, decoys: set[str]
-) -> None:
+def test_the_constraint_does_not_change_a_greedy_output_that_is_well_formed(seed: int, decoys: set[str]) -> None:
     model = ToyModel(seed)
     greedy = SearchSettings(decoder="greedy", max_tokens=8)
     free, _ = search(model, Unconstrained(model.vocabulary), greedy)
     assume(free and free[0].text.isascii())
-    said = free[0].text.decode()
-    prefixes = {said[:i] for i in range(1, len(said))}
-    held, _ = search(model, Trie({said, said + "a", *prefixes, *decoys}, model.vocabulary), greedy)
-    assert [(h.text, h.score) for h in held] == [(free[0].text, free[0].score)]
+    output = free[0].text.decode()
+    prefixes = {output[:i] for i in range(1, len(output))}
+    constrained, _ = search(model, Trie({output, output + "a", *prefixes, *decoys}, model.vocabulary), greedy)
+    assert [(h.text, h.score) for h in constrained] == [(free[0].text, free[0].score)]
 
 
 @given(seed=seeds, settings=any_settings)
-def test_an_unconstrained_output_never_holds_a_token_that_begins_with_the_stop(
+def test_an_unconstrained_output_has_no_token_that_begins_with_the_stop(
     seed: int, settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
@@ -190,18 +186,18 @@ def test_an_unconstrained_output_never_holds_a_token_that_begins_with_the_stop(
 
 
 @given(seed=seeds, strings=words, width=st.integers(1, 5), decoder=st.sampled_from(["greedy", "beam"]))
-def test_a_model_that_hides_its_vocabulary_is_searched_as_exactly(
+def test_the_search_without_a_vocabulary_has_the_same_results(
     seed: int, strings: set[str], width: int, decoder: str
 ) -> None:
     model = ToyModel(seed)
     settings = replace(SearchSettings(width=width, max_tokens=12, alternatives=len(TOKENS)), decoder=decoder)
-    seen = decode(model, ANYTHING, Trie(strings, model.vocabulary), settings, Usage())
-    unseen = decode(ByteModel(model), ANYTHING, Trie(strings, BYTES), settings, Usage())
-    assert [(h.text, h.score) for h in unseen] == [(h.text, h.score) for h in seen]
+    expected = decode(model, ANYTHING, Trie(strings, model.vocabulary), settings, Usage())
+    found = decode(ByteModel(model), ANYTHING, Trie(strings, BYTES), settings, Usage())
+    assert [(h.text, h.score) for h in found] == [(h.text, h.score) for h in expected]
 
 
 @given(seed=seeds, strings=words, settings=any_settings)
-def test_a_model_that_hides_its_vocabulary_gives_well_formed_outputs(
+def test_a_model_without_a_vocabulary_gives_well_formed_outputs(
     seed: int, strings: set[str], settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
@@ -210,7 +206,7 @@ def test_a_model_that_hides_its_vocabulary_gives_well_formed_outputs(
     assert {h.text.decode() for h in found} <= strings
 
 
-def test_when_the_rounds_run_out_greedy_steps_carry_on() -> None:
+def test_after_the_last_round_the_search_continues_greedily() -> None:
     model = ToyModel(3)
     constraint = Trie(["zzzzzzzz"], model.vocabulary)
     settings = SearchSettings(width=2, rounds=1, max_tokens=12, free_back_off=False)
@@ -221,26 +217,24 @@ def test_when_the_rounds_run_out_greedy_steps_carry_on() -> None:
 
 @pytest.mark.parametrize("decoder", ["greedy", "beam", "speculative"])
 @pytest.mark.parametrize("forced_spans", [True, False])
-def test_an_output_that_reaches_the_limit_is_closed_in_the_shortest_well_formed_way(
-    decoder: str, forced_spans: bool
-) -> None:
+def test_an_output_at_the_token_limit_gets_the_shortest_completion(decoder: str, forced_spans: bool) -> None:
     model = ToyModel()
     settings = replace(SearchSettings(max_tokens=2, forced_spans=forced_spans), decoder=decoder)
     found, events = search(model, Trie(["caca", "cacacaca", "aaaa", "aaaaaa"], model.vocabulary), settings)
-    closed = [e for e in events if isinstance(e, Completed)]
+    completed = [e for e in events if isinstance(e, Completed)]
     assert [h.text for h in found] in ([b"caca"], [b"aaaa"])
-    assert [e.prefix + e.completion for e in closed] == [found[0].text]
+    assert [e.prefix + e.completion for e in completed] == [found[0].text]
     assert found[0].score == pytest.approx(true_score(model, list(found[0].tokens)))
 
 
-def test_what_cannot_be_closed_is_nothing() -> None:
+def test_an_output_that_cannot_be_completed_is_dropped() -> None:
     model = ToyModel()
     endless = Trie(["a" * (MAX_STATES + 10)], model.vocabulary)
     assert search(model, endless, SearchSettings(decoder="greedy", max_tokens=2))[0] == []
 
 
 @given(seed=seeds, strings=words, settings=any_settings, max_tokens=st.integers(1, 4))
-def test_only_what_was_closed_is_longer_than_the_limit(
+def test_only_a_completed_output_is_longer_than_the_token_limit(
     seed: int, strings: set[str], settings: SearchSettings, max_tokens: int
 ) -> None:
     model = ToyModel(seed)
@@ -253,12 +247,12 @@ def test_only_what_was_closed_is_longer_than_the_limit(
 @pytest.mark.parametrize(
     "wrong", [{"width": 0}, {"width": 101}, {"temperature": -1}, {"max_tokens": 0}, {"rounds": 0}, {"seed": -1}]
 )
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+def test_settings_out_of_range_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         replace(SearchSettings(), **wrong)
 
 
-def test_an_unknown_decoder_comes_with_a_suggestion() -> None:
+def test_an_unknown_decoder_is_reported_with_a_suggestion() -> None:
     with pytest.raises(UnknownName) as caught:
         SearchSettings(decoder="beems")
     assert caught.value.hint == "Did you mean beam?"

@@ -1,4 +1,4 @@
-"""Run the command line: in this process by default, or as a real process where the process is the point."""
+"""Run the command line: in this process by default, or as a process of its own for signals and pipes."""
 
 import io
 import os
@@ -23,7 +23,7 @@ HALL = "turn on the lamp in the hall"
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """The exit code and the output of a command."""
 
     code: int
@@ -31,7 +31,9 @@ class Ended:
     err: str
 
 
-def fewparse(*arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
+def fewparse(
+    *arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
+) -> CommandResult:
     """Run a command in this process, with the embedded model loaded once. No error may escape as a traceback."""
     texts = [os.fsdecode(argument) for argument in arguments]
     inputs = io.TextIOWrapper(io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin), encoding="utf-8")
@@ -43,12 +45,12 @@ def fewparse(*arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str
             code = 0
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
-    return Ended(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+    return CommandResult(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
 
 def fewparse_process(
     *arguments: str | bytes, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
-) -> Ended:
+) -> CommandResult:
     """Run a command as a process to its end."""
     done = subprocess.run(
         [COMMAND, *arguments],
@@ -57,12 +59,12 @@ def fewparse_process(
         env={**os.environ, **PLAIN, **(env or {})},
         timeout=300,
     )
-    ended = Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    ended = CommandResult(done.returncode, done.stdout.decode(), done.stderr.decode())
     assert "Traceback" not in ended.out + ended.err, ended.err
     return ended
 
 
-def started(*arguments: str) -> subprocess.Popen[bytes]:
+def start_process(*arguments: str) -> subprocess.Popen[bytes]:
     """Start a command as a process, with pipes to its standard streams."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
@@ -90,7 +92,7 @@ def loaded_model(path: Path) -> EmbeddedModel:
 
 
 class SharedModel(EmbeddedModel):
-    """The embedded model, kept open for the next command."""
+    """The embedded model, which stays open for the next command."""
 
     def close(self) -> None:
         """Do nothing."""

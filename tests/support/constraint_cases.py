@@ -49,7 +49,7 @@ class ByteNode:
 
 @cache
 def byte_tree(vocabulary: Vocabulary) -> ByteNode:
-    """All tokens with bytes, by their bytes."""
+    """Return the tree of all tokens that have bytes."""
     root = ByteNode()
     for i, token in enumerate(vocabulary.tokens):
         node = root
@@ -61,7 +61,7 @@ def byte_tree(vocabulary: Vocabulary) -> ByteNode:
 
 
 class Oracle(Protocol):
-    """What may follow a prefix, and what is a sentence."""
+    """Decides which prefixes are viable, which texts are sentences, and which tokens are allowed."""
 
     def viable(self, prefix: bytes) -> bool: ...
 
@@ -70,8 +70,8 @@ class Oracle(Protocol):
     def mask(self, prefix: bytes, vocabulary: Vocabulary) -> Mask: ...
 
 
-class ByRules:
-    """Earley rows crossed with the byte tree of the vocabulary; sentences are checked by another parser."""
+class GrammarOracle:
+    """Computes masks from Earley rows and the byte tree of the vocabulary; another parser recognises sentences."""
 
     def __init__(self, grammar: Grammar, sentence: Callable[[str], bool]) -> None:
         self._recogniser = Recogniser(grammar)
@@ -89,7 +89,7 @@ class ByRules:
 
     def mask(self, prefix: bytes, vocabulary: Vocabulary) -> Mask:
         row = self._recogniser.row(prefix)
-        assert row is not None, f"{prefix!r} is the prefix of no sentence"
+        assert row is not None, f"{prefix!r} is not the prefix of a sentence"
         if (vocabulary, row) not in self._masks:
             mask = np.zeros(len(vocabulary), dtype=np.bool_)
             frontier = [(byte_tree(vocabulary), row)]
@@ -104,8 +104,8 @@ class ByRules:
         return self._masks[vocabulary, row]
 
 
-class ByLead:
-    """Any bytes after a lead, at least one."""
+class LeadOracle:
+    """Accepts any text after a lead, of at least one byte."""
 
     def __init__(self, lead: bytes) -> None:
         self._lead = lead
@@ -143,7 +143,7 @@ def context_free(name: str, source: str, lead: str = "") -> Case:
     def sentence(text: str) -> bool:
         return text.startswith(lead) and lark(text.removeprefix(lead))
 
-    return Case(name, lambda vocabulary: CfgConstraint(grammar, vocabulary, lead), ByRules(led, sentence))
+    return Case(name, lambda vocabulary: CfgConstraint(grammar, vocabulary, lead), GrammarOracle(led, sentence))
 
 
 def copying() -> Case:
@@ -153,14 +153,14 @@ def copying() -> Case:
     return Case(
         "copied spans",
         lambda vocabulary: CfgConstraint(grammar, vocabulary, copy=("TITLE",), utterance=UTTERANCE),
-        ByRules(read_grammar(explicit), lark_language(explicit)),
+        GrammarOracle(read_grammar(explicit), lark_language(explicit)),
     )
 
 
 def one_of(name: str, strings: list[str], lead: str = "") -> Case:
     led = [lead + string for string in strings]
     rules = Grammar({"start": tuple((Text(string),) if string else () for string in led)})
-    return Case(name, lambda vocabulary: Trie(strings, vocabulary, lead), ByRules(rules, led.__contains__))
+    return Case(name, lambda vocabulary: Trie(strings, vocabulary, lead), GrammarOracle(rules, led.__contains__))
 
 
 def one_of_after_lead(name: str, strings: list[str], lead: str) -> Case:
@@ -169,7 +169,7 @@ def one_of_after_lead(name: str, strings: list[str], lead: str) -> Case:
 
 
 def unconstrained(name: str, lead: bytes) -> Case:
-    return Case(name, lambda vocabulary: Unconstrained(vocabulary, lead), ByLead(lead))
+    return Case(name, lambda vocabulary: Unconstrained(vocabulary, lead), LeadOracle(lead))
 
 
 CONTEXT_FREE = [
@@ -199,11 +199,11 @@ def compiled(case: Case, vocabulary: Vocabulary) -> Constraint:
 
 
 @cache
-def prefixes(case: Case, vocabulary: Vocabulary, wanted: int = 20) -> list[bytes]:
+def prefixes(case: Case, vocabulary: Vocabulary, count: int = 20) -> list[bytes]:
     """Return distinct prefixes of sentences that the vocabulary can spell, cut anywhere, within characters too."""
     rng, found = random.Random(case.name), {b""}
     for _ in range(60):
         *_, last = random_walk(compiled(case, BYTES), rng)
         found |= {last.text, *(last.text[: rng.randrange(len(last.text) + 1)] for _ in range(4))}
     spelled = sorted(prefix for prefix in found if not vocabulary.missing_bytes & set(prefix))
-    return sorted(rng.sample(spelled, min(wanted, len(spelled))))
+    return sorted(rng.sample(spelled, min(count, len(spelled))))

@@ -15,10 +15,10 @@ from fewparse.constrain.trie import Trie
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.response_cache import ResponseCache
 from fewparse.lm.usage import Usage
-from fewparse.prompt import Part, Prompt
 from fewparse.search.decode import decode
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
+from support.prompts import plain_prompt
 from support.remote_models import capabilities_of, model_at
 from support.server_behaviours import COMPLIANT
 
@@ -34,7 +34,7 @@ Outputs = list[tuple[str, float]]
 def search(model: LanguageModel, item: int, decoder: str) -> tuple[Outputs, Usage]:
     """Return the outputs of one item with their scores, and the usage."""
     usage = Usage()
-    prompt = Prompt((Part(f"item {item}: ", False),))
+    prompt = plain_prompt(f"item {item}: ")
     constraint = Trie(WORDS, model.vocabulary or BYTES)
     found = decode(model, prompt, constraint, DECODERS[decoder], usage)
     return [(h.text.decode(), round(h.score, 9)) for h in found], usage

@@ -1,6 +1,5 @@
 """A domain small enough to evaluate in a second, and systems with fixed predictions."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from fewparse import Candidate, Domain, Example, Usage, load_domain
 from fewparse.evaluate.system import Prediction
+from support.domain_files import to_json_lines, write_domain
 
 SETTINGS = """\
 name = "lamps"
@@ -32,7 +32,7 @@ def execute(program):
     return program.upper().replace("LIGHT", "LAMP")
 """
 TRAINING = ["(on lamp)", "(off lamp)", "(on radio)", "(off radio)"]
-MEANINGS = [f"({state} {device})" for device in ("lamp", "light", "radio", "fan") for state in ("on", "off")]
+OUTPUTS = [f"({state} {device})" for device in ("lamp", "light", "radio", "fan") for state in ("on", "off")]
 TEST = ["(on lamp)", "(off radio)"]
 
 
@@ -44,21 +44,17 @@ def words(program: str) -> str:
     return program.strip("()")
 
 
-def lines(examples: Sequence[dict[str, str]]) -> str:
-    return "".join(json.dumps(example) + "\n" for example in examples)
-
-
 def make_lamps(folder: Path) -> Domain:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "domain.toml").write_text(SETTINGS)
-    (folder / "executor.py").write_text(EXECUTOR)
-    meanings = [{"program": p, "canonical": canonical(p)} for p in MEANINGS]
-    (folder / "language.jsonl").write_text(lines(meanings))
+    """Write the domain to a folder and load it."""
+    outputs = [{"program": p, "canonical": canonical(p)} for p in OUTPUTS]
     examples = [{"utterance": f"{words(p)} please", "program": p, "canonical": canonical(p)} for p in TRAINING]
-    (folder / "examples.jsonl").write_text(lines(examples))
     test = [{"utterance": f"i want it {words(p)}", "program": p, "canonical": canonical(p)} for p in TEST]
-    (folder / "test.jsonl").write_text(lines(test))
-    return load_domain(folder)
+    files = {
+        "executor.py": EXECUTOR,
+        "language.jsonl": to_json_lines(outputs),
+        "test.jsonl": to_json_lines(test),
+    }
+    return load_domain(write_domain(folder, SETTINGS, examples, files))
 
 
 class FixedSystem:

@@ -1,9 +1,9 @@
 """A tiny domain for the toy model: the programs are short strings of letters."""
 
-import json
 from pathlib import Path
 
 from fewparse import Domain, load_domain
+from support.domain_files import write_domain
 
 SETTINGS = """\
 name = "letters"
@@ -21,10 +21,6 @@ EXAMPLES = [("one", "abc"), ("two", "abbc"), ("three", "ac")]
 
 
 def make_letters(folder: Path) -> Domain:
-    """Write the domain into a folder and load it."""
-    folder.mkdir(exist_ok=True)
-    (folder / "domain.toml").write_text(SETTINGS)
-    (folder / "grammar.lark").write_text(GRAMMAR)
-    lines = [json.dumps({"utterance": u, "program": p}) for u, p in EXAMPLES]
-    (folder / "examples.jsonl").write_text("\n".join(lines))
-    return load_domain(folder)
+    """Write the domain to a folder and load it."""
+    examples = [{"utterance": u, "program": p} for u, p in EXAMPLES]
+    return load_domain(write_domain(folder, SETTINGS, examples, {"grammar.lark": GRAMMAR}))

@@ -96,3 +96,10 @@ class LoopbackServer(ABC):
                 connection.shutdown(SHUT_RDWR)
             thread.join()
         self._thread.join()
+
+
+def unused_address() -> str:
+    """Return the base URL of a port on which no server listens."""
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"

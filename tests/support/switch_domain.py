@@ -1,10 +1,10 @@
 """A domain small enough to tune a model for it in seconds."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from fewparse import Domain, Example, load_domain
+from support.domain_files import write_domain
 
 SETTINGS = """\
 name = "switches"
@@ -30,10 +30,6 @@ EXAMPLES = tuple(
 
 
 def make_switches(folder: Path, examples: Sequence[Example] = EXAMPLES) -> Domain:
-    """Write the domain to a new folder and load it."""
-    folder.mkdir(parents=True)
-    (folder / "domain.toml").write_text(SETTINGS)
-    (folder / "grammar.lark").write_text(GRAMMAR)
-    lines = [json.dumps({"utterance": e.utterance, "program": e.program}) for e in examples]
-    (folder / "examples.jsonl").write_text("\n".join(lines) + "\n")
-    return load_domain(str(folder))
+    """Write the domain to a folder and load it."""
+    rows = [{"utterance": e.utterance, "program": e.program} for e in examples]
+    return load_domain(str(write_domain(folder, SETTINGS, rows, {"grammar.lark": GRAMMAR})))

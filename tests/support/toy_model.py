@@ -11,14 +11,15 @@ import numpy as np
 
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
-from fewparse.prompt import Part, Prompt
+from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask, Vocabulary
+from support.prompts import plain_prompt
 
 LONGER = [b"ab", b"bc", b"\nb", b""]
 END = 256 + LONGER.index(b"")
 TOKENS = [bytes([b]) for b in range(256)] + LONGER
 FAVOURED = [*b"abc\n", 256, 257, END]
-ANYTHING = Prompt((Part("anything", False),))
+ANYTHING = plain_prompt("anything")
 
 
 class ToyModel:
@@ -121,6 +122,12 @@ class ToyModel:
 
     def _context(self, prompt: Prompt, prefix: Prefix) -> list[int]:
         return [*prompt.text.encode(), *(token.id for token in prefix)]
+
+
+class LongContextToyModel(ToyModel):
+    """The toy model with a context that is long enough for prompts with examples."""
+
+    context_length = 10_000
 
 
 def ends(token: int, stop: bytes) -> bool:

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import fields
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -53,7 +54,10 @@ def test_an_unknown_layer_is_an_error_with_a_suggestion() -> None:
 
 
 def test_any_subset_of_the_layers_is_valid() -> None:
-    TuneConfig(layers=LAYERS[2:4]).check()
+    subsets = [layers for size in range(1, len(LAYERS) + 1) for layers in combinations(LAYERS, size)]
+    assert len(subsets) == 2 ** len(LAYERS) - 1
+    for layers in subsets:
+        TuneConfig(layers=layers).check()
 
 
 @pytest.mark.parametrize(("examples", "expected"), [(10, 5), (50, 5), (100, 10), (500, 50), (5000, 50)])

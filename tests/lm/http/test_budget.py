@@ -19,8 +19,9 @@ from fewparse.lm.http.wire import Choice, Entry, Reply
 from fewparse.lm.model import Sampling, Token
 from fewparse.lm.response_cache import ResponseCache
 from fewparse.lm.usage import Usage
-from fewparse.prompt import Part, Prompt
+from fewparse.prompt import Prompt
 from fewparse.retry import RetryPolicy
+from support.prompts import plain_prompt
 from support.remote_models import capabilities_of, model_at, request_bodies, toy_model
 from support.server_behaviours import COMPLIANT, Behaviour
 from support.toy_responses import CompletionRequest
@@ -39,7 +40,7 @@ def priced() -> Price:
 
 
 def prompt_of(number: int) -> Prompt:
-    return Prompt((Part(f"prompt number {number}", False),))
+    return plain_prompt(f"prompt number {number}")
 
 
 def attempt(budget: Budget, maximum: tuple[int, int], used: tuple[int, int, int]) -> bool:

@@ -20,11 +20,12 @@ from fewparse.lm.http.probe import probe
 from fewparse.lm.model import Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
-from fewparse.prompt import Message, Pair, Part, Prompt, bundled_template
+from fewparse.prompt import Message, Pair, Prompt, bundled_template
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
+from support.prompts import plain_prompt
 from support.remote_models import ALL_TOKENS, toy_completions
 from support.server_behaviours import COMPLIANT, LLAMA_CPP, Behaviour
 from support.toy_model import ToyModel, top_tokens
@@ -143,7 +144,7 @@ def test_search_with_continuation_equals_search_with_completions(
     with chat_model(replace(COMPLIANT, supports_prefix=flag), continuation, seed) as (model, _):
         found, _ = search(model, prompt, settings, "")
     with toy_completions(replace(COMPLIANT, end_shown=False), ToyModel(seed)) as same:
-        expected, _ = search(same, Prompt((Part(messages, False),)), settings, "")
+        expected, _ = search(same, plain_prompt(messages), settings, "")
     assert [h.text for h in found] == [h.text for h in expected]
     assert [h.score for h in found] == pytest.approx([h.score for h in expected])
 

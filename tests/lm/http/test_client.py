@@ -28,7 +28,6 @@ from fewparse.lm.http.load import RemoteSettings, open_remote
 from fewparse.lm.model import Sampling
 from fewparse.lm.response_cache import ResponseCache
 from fewparse.lm.usage import Usage
-from fewparse.prompt import Part, Prompt
 from fewparse.retry import FIRST_WAIT, RetryableError, RetryPolicy, exponential_wait
 from support.faulty_proxy import (
     DROPPED_AFTER,
@@ -43,7 +42,8 @@ from support.faulty_proxy import (
     slow,
     too_many,
 )
-from support.loopback import LoopbackServer, RequestHandler
+from support.loopback import LoopbackServer, RequestHandler, unused_address
+from support.prompts import plain_prompt
 from support.remote_models import GOOD, RETRY, CannedResponse, ScriptedServer, http_client, request_bodies
 from support.server_behaviours import COMPLIANT, Behaviour
 from support.toy_server import ToyServer
@@ -114,7 +114,7 @@ def test_requests_of_concurrent_parses_never_exceed_max_concurrency() -> None:
     lock = Lock()
     with Counting(Behaviour(accepts_prompt_lists=False, n="ignored")) as toy:
         model = open_remote("openai", "toy", RemoteSettings(toy.url, max_concurrency=2, cache=False))
-        prompts = [Prompt((Part(text, False),)) for text in "abcdef"]
+        prompts = [plain_prompt(text) for text in "abcdef"]
         sampling = Sampling(4, 1.0, 3)
         with closing(model), ThreadPoolExecutor(6) as pool:
             list(pool.map(lambda prompt: model.sample(prompt, [()], sampling, Usage()), prompts))
@@ -197,7 +197,7 @@ def test_a_silent_server_is_retried_after_the_timeout() -> None:
 
 
 class TricklingServer(LoopbackServer):
-    """Starts a response at once, then sends one byte at a time without end."""
+    """Starts a response immediately, then sends one byte at a time without end."""
 
     def respond(self, handler: RequestHandler, body: bytes) -> None:
         handler.reply(200, b" " * 10_000, sent=1)
@@ -461,8 +461,8 @@ def test_an_unanswered_tls_handshake_has_a_short_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("fewparse.lm.http.client.CONNECT_TIMEOUT", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         with http_client(f"https://127.0.0.1:{port}/v1") as client, pytest.raises(ServerUnavailable) as caught:
             client.get("/v1/models")
     assert "no connection within 0.05 s (does the server use https://?)" in caught.value.message
@@ -477,12 +477,6 @@ def test_an_unknown_host_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None
     message = r"no-such-host\.invalid/v1: unknown host"
     with http_client("http://no-such-host.invalid/v1") as client, pytest.raises(ServerUnavailable, match=message):
         post(client)
-
-
-def unused_address() -> str:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
 
 
 def test_a_refused_connection_fails_after_few_short_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from fewparse.lm.http.wire import UNREADABLE
 from fewparse.lm.model import Completion, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Message, Part, Prompt
+from support.prompts import plain_prompt
 from support.remote_models import capabilities_of, model_at, toy_model
 from support.server_behaviours import COMPLIANT, Behaviour
 from support.toy_model import END, TOKENS, ToyModel, ends
@@ -28,7 +29,7 @@ IDS = {text: number for number, text in enumerate(TOKENS) if text}
 CONTENT = Behaviour(logprob_format="content")
 EXACT = Behaviour(logprob_format="content", tokenize="llama.cpp", models_report="meta")
 STOP = b"\n"
-PROMPTS = [Prompt((Part(text, False),)) for text in ("pear", "a plum", "cabbage")]
+PROMPTS = [plain_prompt(text) for text in ("pear", "a plum", "cabbage")]
 SAMPLINGS = [
     Sampling(n, temperature, 12, STOP, seed, alternatives)
     for n, temperature, seed, alternatives in [(5, 1.0, 1, 20), (4, 0.5, 2, 5), (3, 1.5, 3, 40), (2, 0.0, 4, 3)]
@@ -38,7 +39,7 @@ NOISE = 1e-6
 
 
 def context_of(prompt: Prompt, chat: bool, output: Prefix) -> list[int]:
-    """The context of the toy model context_of its next token."""
+    """Return the context of the toy model before its next token."""
     if not chat:
         return [*prompt.text.encode(), *(IDS[token.bytes] for token in output)]
     messages = [{"role": m.role, "content": m.content} for m in prompt.messages] or [
@@ -337,8 +338,10 @@ def test_a_conversation_is_scored_with_its_turns() -> None:
     turns = (Message("user", "a pear"), Message("assistant", "ab"), Message("user", "a plum"))
     prompt = Prompt((Part("unused", False),), turns)
     with toy_model(Behaviour(end_shown_in_chat=True), chat=True) as (model, _):
-        for completion in model.sample(prompt, [()], SAMPLINGS[0], Usage())[0]:
-            check(completion, prompt, chat=True)
+        completions = model.sample(prompt, [()], SAMPLINGS[0], Usage())[0]
+    assert len(completions) == SAMPLINGS[0].n
+    for completion in completions:
+        check(completion, prompt, chat=True)
 
 
 def test_the_oracle_rejects_wrong_scores() -> None:

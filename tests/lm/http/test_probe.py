@@ -184,7 +184,7 @@ def test_each_kind_of_continuation_is_detected() -> None:
     kinds = {"always": "plain", "continue_final_message": "continue_final_message", "prefix": "prefix"}
     for flag, kind in kinds.items():
         seen = [continuation(replace(COMPLIANT, supports_prefix=flag), seed) for seed in SEEDS]  # type: ignore[arg-type]
-        assert set(seen) <= {kind, None}  # None: not conclusive if the model ends at once or repeats itself
+        assert set(seen) <= {kind, None}  # None: not conclusive if the model ends immediately or repeats itself
         assert seen.count(kind) >= 3
 
 

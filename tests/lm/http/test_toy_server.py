@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fewparse.lm.model import Sampling
 from fewparse.lm.usage import Usage
-from fewparse.prompt import Part, Prompt
+from support.prompts import plain_prompt
 from support.server_behaviours import COMPLIANT, LLAMA_CPP, LLAMA_CPP_PYTHON, Behaviour
 from support.toy_model import END, TOKENS, ToyModel
 from support.toy_server import ToyServer, rendered
@@ -82,7 +82,7 @@ def test_samples_equal_those_of_the_toy_model(
     body = {"n": n, "temperature": temperature, "seed": seed, "max_tokens": 8, "stop": "\n", "logprobs": 2}
     response = complete(compliant, prompt=prompt, **body)["choices"]
     sampling = Sampling(n, temperature, 8, b"\n", seed)
-    expected = ToyModel().sample(Prompt((Part(prompt, False),)), [()], sampling, Usage())[0]
+    expected = ToyModel().sample(plain_prompt(prompt), [()], sampling, Usage())[0]
     assert [choice["index"] for choice in response] == list(range(n))
     for choice, completion in zip(response, expected, strict=True):
         size = len(completion.tokens)

@@ -1,6 +1,5 @@
-"""Which adapter a parser takes, and what a domain says of the way to ask under it."""
+"""Options with an adapter: which adapter is used, and the prompt and search settings that it changes."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from fewparse.domains.load import bundled_domains, load_domain
+from fewparse.domains.load import load_domain
 from fewparse.errors import CorruptModel, DomainError, ModelUnavailable, UsageError
 from fewparse.options import Options
 from support.adapters import provenance, write_adapter
+from support.domain_files import copy_starter
 
 TUNED = '\n[tuned]\ndecoder = "beam"\nwidth = 3\nrerank = 0.5\n'
 EMBEDDED = "embedded:smollm2-135m"
@@ -19,12 +19,12 @@ EMBEDDED = "embedded:smollm2-135m"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the starter."""
-    return Path(shutil.copytree(bundled_domains()["starter"], tmp_path / "home"))
+    """A copy of the starter domain."""
+    return copy_starter(tmp_path / "home")
 
 
 @pytest.fixture
-def own(folder: Path) -> Path:
+def own_adapter(folder: Path) -> Path:
     """The domain's own adapter."""
     return tiny_adapter(folder / "adapter-program.gguf", provenance=provenance())
 
@@ -33,7 +33,7 @@ def tiny_adapter(path: Path, **chosen: Any) -> Path:
     return write_adapter(path, blocks=[0], matrices=["attn_v"], **chosen)
 
 
-def say(folder: Path, more: str) -> None:
+def append_settings(folder: Path, more: str) -> None:
     with (folder / "domain.toml").open("a") as settings:
         settings.write(more)
 
@@ -43,58 +43,56 @@ def resolve(folder: Path, model: str = EMBEDDED, **chosen: Any) -> Options:
 
 
 @pytest.mark.parametrize("model", ["embedded", EMBEDDED])
-def test_the_embedded_model_is_asked_under_the_domains_adapter(folder: Path, own: Path, model: str) -> None:
+def test_the_embedded_model_uses_the_adapter_of_the_domain(folder: Path, own_adapter: Path, model: str) -> None:
     adapter = resolve(folder, model).adapter
     assert adapter is not None
-    assert adapter.path == own
+    assert adapter.path == own_adapter
     assert adapter.provenance == provenance()
 
 
 @pytest.mark.parametrize(
     "model", ["", "openai:x", "openai-chat:embedded", "gguf:embedded.gguf", "hf:embedded", "embedded2", "toy"]
 )
-def test_other_models_are_asked_without_it(folder: Path, own: Path, model: str) -> None:
+def test_other_models_do_not_use_the_adapter_of_the_domain(folder: Path, own_adapter: Path, model: str) -> None:
     assert resolve(folder, model) == resolve(folder, adapter="none")
 
 
-def test_without_an_adapter_the_domains_own_settings_are_in_force(folder: Path) -> None:
+def test_without_an_adapter_the_settings_of_the_domain_are_used(folder: Path) -> None:
     options = resolve(folder)
     assert options.adapter is None
     assert (options.prompt, options.examples) == ("lisp", 8)
 
 
-def test_whoever_wants_none_gets_none(folder: Path, own: Path) -> None:
+def test_the_adapter_of_the_domain_can_be_disabled(folder: Path, own_adapter: Path) -> None:
     options = resolve(folder, adapter="none")
     assert options.adapter is None
     assert (options.prompt, options.examples) == ("lisp", 8)
 
 
-def test_an_adapter_for_another_target_is_not_taken(folder: Path, own: Path) -> None:
-    own.rename(folder / "adapter-canonical.gguf")
+def test_an_adapter_for_another_target_is_not_used(folder: Path, own_adapter: Path) -> None:
+    own_adapter.rename(folder / "adapter-canonical.gguf")
     assert resolve(folder).adapter is None
     assert resolve(folder, target="canonical").adapter is not None
 
 
-def test_an_adapter_lies_beside_the_examples_rather_than_the_settings(
-    folder: Path, own: Path, tmp_path: Path
-) -> None:
+def test_the_adapter_is_in_the_folder_of_the_examples(folder: Path, own_adapter: Path, tmp_path: Path) -> None:
     elsewhere = replace(load_domain(folder), data=tmp_path)
     assert Options.resolve(elsewhere, EMBEDDED).adapter is None
-    own.rename(tmp_path / own.name)
+    own_adapter.rename(tmp_path / own_adapter.name)
     assert Options.resolve(elsewhere, EMBEDDED).adapter is not None
 
 
-def test_under_a_grammar_that_a_caller_put_in_place_the_adapter_is_out_of_place(folder: Path, own: Path) -> None:
+def test_with_a_replaced_grammar_only_an_explicit_adapter_is_used(folder: Path, own_adapter: Path) -> None:
     replaced = load_domain(folder, grammar=folder / "grammar.lark")
     assert Options.resolve(replaced, EMBEDDED).adapter is None
-    asked = Options.resolve(replaced, EMBEDDED, adapter=own).adapter
-    assert asked is not None
-    assert asked.path == own
+    explicit = Options.resolve(replaced, EMBEDDED, adapter=own_adapter).adapter
+    assert explicit is not None
+    assert explicit.path == own_adapter
 
 
 @pytest.mark.parametrize("as_given", [str, Path])
-def test_an_adapter_that_is_asked_for_is_taken_whatever_the_model_and_the_domain_have(
-    folder: Path, own: Path, tmp_path: Path, as_given: Callable[[Path], str | Path]
+def test_an_explicit_adapter_is_used_for_any_model_and_domain(
+    folder: Path, own_adapter: Path, tmp_path: Path, as_given: Callable[[Path], str | Path]
 ) -> None:
     other = tiny_adapter(tmp_path / "other.gguf", provenance=provenance(prompt="chatml"))
     for model in (EMBEDDED, "gguf:some.gguf"):
@@ -104,54 +102,54 @@ def test_an_adapter_that_is_asked_for_is_taken_whatever_the_model_and_the_domain
         assert (options.prompt, options.examples) == ("chatml", 0)
 
 
-def test_a_path_may_begin_with_the_sign_for_home(folder: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_in_a_path_is_expanded(folder: Path, own_adapter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("USERPROFILE", str(folder))
-    adapter = resolve(folder, adapter=f"~/{own.name}").adapter
+    adapter = resolve(folder, adapter=f"~/{own_adapter.name}").adapter
     assert adapter is not None
-    assert adapter.path == own
+    assert adapter.path == own_adapter
 
 
-def test_an_adapter_that_is_asked_for_and_not_there_is_told(folder: Path) -> None:
-    with pytest.raises(ModelUnavailable, match=r"nowhere\.gguf cannot be read"):
-        resolve(folder, adapter=folder / "nowhere.gguf")
+def test_a_missing_explicit_adapter_is_an_error(folder: Path) -> None:
+    with pytest.raises(ModelUnavailable, match=r"missing\.gguf cannot be read"):
+        resolve(folder, adapter=folder / "missing.gguf")
 
 
-def test_a_domains_adapter_that_is_damaged_is_told_rather_than_left_out(folder: Path, own: Path) -> None:
-    own.write_bytes(own.read_bytes()[:100])
+def test_a_damaged_adapter_of_the_domain_is_an_error(folder: Path, own_adapter: Path) -> None:
+    own_adapter.write_bytes(own_adapter.read_bytes()[:100])
     with pytest.raises(CorruptModel, match="it is truncated") as caught:
         resolve(folder)
-    assert str(own) in caught.value.message
+    assert str(own_adapter) in caught.value.message
     assert resolve(folder, adapter="none").adapter is None
 
 
-def test_under_an_adapter_the_prompt_is_the_one_it_was_tuned_with(folder: Path, own: Path) -> None:
-    options, usual = resolve(folder), resolve(folder, adapter="none")
+def test_with_an_adapter_the_prompt_is_the_one_it_was_tuned_with(folder: Path, own_adapter: Path) -> None:
+    options, default = resolve(folder), resolve(folder, adapter="none")
     assert (options.prompt, options.examples) == ("tuned", 0)
-    assert replace(options, adapter=None, prompt="lisp", examples=8) == usual
+    assert replace(options, adapter=None, prompt="lisp", examples=8) == default
 
 
-def test_what_a_caller_chooses_comes_first_under_an_adapter_too(folder: Path, own: Path) -> None:
-    say(folder, TUNED)
+def test_explicit_options_take_precedence_with_an_adapter_too(folder: Path, own_adapter: Path) -> None:
+    append_settings(folder, TUNED)
     options = resolve(folder, prompt="chatml", examples=2, width=7, rerank=0.0)
     assert (options.prompt, options.examples, options.search.width, options.rerank) == ("chatml", 2, 7, 0.0)
     assert options.search.decoder == "beam"
     assert options.adapter is not None
 
 
-def test_somebody_elses_adapter_leaves_all_settings_as_the_domain_has_them(folder: Path, tmp_path: Path) -> None:
-    say(folder, TUNED)
-    options = resolve(folder, adapter=tiny_adapter(tmp_path / "theirs.gguf"))
+def test_an_adapter_without_provenance_does_not_change_the_settings(folder: Path, tmp_path: Path) -> None:
+    append_settings(folder, TUNED)
+    options = resolve(folder, adapter=tiny_adapter(tmp_path / "other.gguf"))
     assert options.adapter is not None
     assert replace(options, adapter=None) == resolve(folder, adapter="none")
 
 
-def test_the_tuned_table_sets_the_search_under_an_adapter_only(folder: Path, own: Path) -> None:
-    say(folder, TUNED)
-    options, usual = resolve(folder), resolve(folder, adapter="none")
+def test_the_tuned_table_applies_only_with_an_adapter(folder: Path, own_adapter: Path) -> None:
+    append_settings(folder, TUNED)
+    options, default = resolve(folder), resolve(folder, adapter="none")
     assert (options.search.decoder, options.search.width, options.rerank) == ("beam", 3, 0.5)
-    assert (usual.search.decoder, usual.search.width, usual.rerank) == ("speculative", 5, 0.0)
-    assert (options.n_best, usual.n_best) == (3, 5)
+    assert (default.search.decoder, default.search.width, default.rerank) == ("speculative", 5, 0.0)
+    assert (options.n_best, default.n_best) == (3, 5)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +162,7 @@ def test_the_tuned_table_sets_the_search_under_an_adapter_only(folder: Path, own
     ],
 )
 def test_a_mistake_in_the_tuned_table_is_shown_at_its_line(folder: Path, mistake: str, problem: str) -> None:
-    say(folder, f"\n[tuned]\nrerank = 0.5\n{mistake}\n")
+    append_settings(folder, f"\n[tuned]\nrerank = 0.5\n{mistake}\n")
     path = folder / "domain.toml"
     line = path.read_text().splitlines().index(mistake) + 1
     with pytest.raises(DomainError) as caught:
@@ -173,15 +171,15 @@ def test_a_mistake_in_the_tuned_table_is_shown_at_its_line(folder: Path, mistake
     assert mistake in caught.value.message
 
 
-def test_an_unknown_key_of_the_tuned_table_comes_with_a_suggestion(folder: Path) -> None:
-    say(folder, "\n[tuned]\nwidht = 3\n")
+def test_an_unknown_key_of_the_tuned_table_is_reported_with_a_suggestion(folder: Path) -> None:
+    append_settings(folder, "\n[tuned]\nwidht = 3\n")
     with pytest.raises(DomainError) as caught:
         load_domain(folder)
     assert caught.value.hint == "Did you mean width?"
 
 
-def test_a_vote_under_an_adapter_needs_an_executor_as_ever(folder: Path, own: Path) -> None:
-    say(folder, "\n[tuned]\nvote = true\n")
+def test_a_vote_with_an_adapter_needs_an_executor(folder: Path, own_adapter: Path) -> None:
+    append_settings(folder, "\n[tuned]\nvote = true\n")
     assert resolve(folder).vote
     settings = folder / "domain.toml"
     settings.write_text(settings.read_text().replace("executor =", "# executor ="))
@@ -189,13 +187,13 @@ def test_a_vote_under_an_adapter_needs_an_executor_as_ever(folder: Path, own: Pa
         resolve(folder)
 
 
-def test_an_adapter_that_was_tuned_for_the_other_target_is_refused(folder: Path, own: Path) -> None:
+def test_an_adapter_tuned_for_another_target_is_rejected(folder: Path, own_adapter: Path) -> None:
     with pytest.raises(UsageError, match="tuned for the target program, not for canonical"):
-        resolve(folder, adapter=own, target="canonical")
+        resolve(folder, adapter=own_adapter, target="canonical")
 
 
-def test_what_the_table_for_tuned_models_leaves_out_is_as_for_others(folder: Path, own: Path) -> None:
-    say(folder, '\n[tuned]\ndecoder = "greedy"\n')
+def test_settings_missing_in_the_tuned_table_keep_their_values(folder: Path, own_adapter: Path) -> None:
+    append_settings(folder, '\n[tuned]\ndecoder = "greedy"\n')
     tuned, prompted = resolve(folder), resolve(folder, adapter="none")
     assert (tuned.search.decoder, tuned.rerank) == ("greedy", prompted.rerank)
     assert tuned.search.width == prompted.search.width

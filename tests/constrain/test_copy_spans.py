@@ -1,4 +1,4 @@
-"""The copy option: free text is a span of the utterance, word for word."""
+"""Copying: free text must be a span of whole words of the utterance."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -23,16 +23,16 @@ def copied(utterance: str, source: str = SOURCE, names: tuple[str, ...] = ("TEXT
 
 
 def language(constraint: CfgConstraint) -> set[str]:
-    """All sentences, by following every byte that may follow."""
+    """Return all sentences, by following every allowed byte."""
     found, frontier = set(), [(b"", constraint.start())]
     while frontier:
-        said, state = frontier.pop()
+        prefix, state = frontier.pop()
         if state.may_end:
-            found.add(said.decode())
+            found.add(prefix.decode())
         for byte in state.mask().nonzero()[0].tolist():
             following = state.advance(bytes([byte]))
             assert following is not None
-            frontier.append((said + bytes([byte]), following))
+            frontier.append((prefix + bytes([byte]), following))
     return found
 
 
@@ -51,7 +51,7 @@ def language(constraint: CfgConstraint) -> set[str]:
         ("one\ntwo", {"one", "two"}),
     ],
 )
-def test_the_spans_are_those_between_words(utterance: str, expected: set[str]) -> None:
+def test_spans_begin_and_end_at_word_boundaries(utterance: str, expected: set[str]) -> None:
     assert language(copied(utterance)) == {"none"} | {f"<{span}>" for span in expected}
 
 
@@ -59,14 +59,14 @@ def test_the_spans_are_those_between_words(utterance: str, expected: set[str]) -
 @given(st.text(st.sampled_from("aabé😀  .,_1Ü\n\u00a0ß"), max_size=14))
 @example("")
 @example("   ")
-def test_the_spans_are_those_of_brute_force(utterance: str) -> None:
+def test_the_spans_equal_those_of_brute_force(utterance: str) -> None:
     expected = spans(utterance, PERMITTED.__contains__)
     assert language(copied(utterance)) == {"none"} | {f"<{span}>" for span in expected}
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(st.text(max_size=12))
-def test_a_copied_text_stands_in_any_utterance_and_in_the_grammar(utterance: str) -> None:
+def test_a_copied_text_occurs_in_the_utterance_and_is_derived_by_the_grammar(utterance: str) -> None:
     source = 'start: "<" TEXT ">" | "none"\nTEXT: /[^<>]+/'
     free = Recogniser(read_grammar(source))
     sentences = language(copied(utterance, source))
@@ -76,7 +76,7 @@ def test_a_copied_text_stands_in_any_utterance_and_in_the_grammar(utterance: str
         assert sentence == "none" or sentence[1:-1] in utterance
 
 
-def test_spans_are_allowed_token_by_token(model_vocabulary: Vocabulary) -> None:
+def test_spans_are_allowed_in_tokens_of_the_model(model_vocabulary: Vocabulary) -> None:
     grammar = read_grammar(CALENDAR)
     constraint = CfgConstraint(grammar, model_vocabulary, copy=("TITLE",), utterance="cancel the budget review")
     assert constraint.accepts(b'(what (meeting "budget review"))')
@@ -91,7 +91,7 @@ def test_spans_are_allowed_token_by_token(model_vocabulary: Vocabulary) -> None:
     assert state.allowed([b'"', b" review", b" revi", b"s", b" the"]) == [True, True, True, False, False]
 
 
-def test_a_long_utterance_is_copied_from_everywhere() -> None:
+def test_any_span_of_a_long_utterance_can_be_copied() -> None:
     words = [chr(ord("a") + i % 26) * (i % 7 + 1) for i in range(300)]
     constraint = copied(" ".join(words))
     assert constraint.accepts(f"<{' '.join(words)}>".encode())
@@ -115,7 +115,7 @@ def test_a_long_utterance_is_copied_from_everywhere() -> None:
         "TEXT: ",
     ],
 )
-def test_a_rule_that_is_not_one_repeated_class_is_refused(rule: str) -> None:
+def test_a_rule_that_is_not_a_repeated_character_class_is_rejected(rule: str) -> None:
     with pytest.raises(ConstraintError, match="not one repeated character class") as caught:
         copied("abc abc", f"start: TEXT\n{rule}")
     assert caught.value.hint is not None
@@ -134,22 +134,22 @@ def test_a_rule_that_is_not_one_repeated_class_is_refused(rule: str) -> None:
         'TEXT: OTHER\nOTHER: ("a".."c")+',
     ],
 )
-def test_a_repeated_class_can_be_written_in_any_way(rule: str) -> None:
+def test_any_notation_of_a_repeated_character_class_is_accepted(rule: str) -> None:
     assert language(copied("ab d c", f'start: "<" TEXT ">"\n{rule}')) == {"<ab>", "<c>"}
 
 
-def test_an_unknown_rule_is_named_with_its_neighbours() -> None:
+def test_an_unknown_rule_is_reported_with_suggestions() -> None:
     with pytest.raises(UnknownName, match="unknown rule to copy 'TEXTS'") as caught:
         copied("a", names=("TEXTS",))
     assert caught.value.hint == "Did you mean TEXT? Or allow any text: --no-copy."
 
 
-def test_several_rules_are_copied_each_by_its_own_characters() -> None:
+def test_several_rules_are_copied_each_with_its_own_characters() -> None:
     source = 'start: WORD "=" NUMBER\nWORD: /[a-z]+/\nNUMBER: /[0-9]+/'
     assert language(copied("ab 12 c", source, ("WORD", "NUMBER"))) == {"ab=12", "c=12"}
 
 
-def test_without_a_span_the_rest_of_the_language_stays() -> None:
+def test_without_a_span_the_rest_of_the_language_is_unchanged() -> None:
     constraint = copied(
         "123", 'start: "<" TEXT ">" | "none" | other\nother: "(" other ")" | "x" | TEXT\nTEXT: /[a-z]+/'
     )
@@ -159,12 +159,12 @@ def test_without_a_span_the_rest_of_the_language_stays() -> None:
     assert not constraint.accepts(b"()")
 
 
-def test_without_a_span_a_grammar_of_only_copied_text_derives_nothing() -> None:
+def test_without_a_span_a_grammar_of_copied_text_alone_derives_nothing() -> None:
     with pytest.raises(ConstraintError, match="derives no string"):
         copied("123", "start: TEXT\nTEXT: /[a-z]+/")
 
 
-def test_the_names_of_the_steps_do_not_collide() -> None:
+def test_generated_rule_names_do_not_clash_with_existing_ones() -> None:
     grammar = read_grammar('start: TEXT TEXT_span_0\nTEXT: /[a-z]+/\nTEXT_span_0: "!"')
     assert Recogniser(copy_spans(grammar, ("TEXT",), "ab c")).accepts("ab!")
     assert not Recogniser(copy_spans(grammar, ("TEXT",), "ab c")).accepts("a!")
@@ -185,7 +185,7 @@ def escaped(span: str) -> str:
         ("n", {"n"}),
     ],
 )
-def test_a_rule_that_escapes_characters_copies_them_escaped(utterance: str, expected: set[str]) -> None:
+def test_characters_that_a_rule_escapes_are_copied_escaped(utterance: str, expected: set[str]) -> None:
     assert language(copied(utterance, ESCAPING)) == {"none"} | {f"<{span}>" for span in expected}
 
 
@@ -194,7 +194,7 @@ def test_a_rule_that_escapes_characters_copies_them_escaped(utterance: str, expe
 @example('""')
 @example("\\\\")
 @example("\\n")
-def test_the_escaped_spans_are_those_of_brute_force(utterance: str) -> None:
+def test_the_escaped_spans_equal_those_of_brute_force(utterance: str) -> None:
     expected = spans(utterance, lambda char: char not in "<>")
     assert language(copied(utterance, ESCAPING)) == {"none"} | {f"<{escaped(span)}>" for span in expected}
 
@@ -206,43 +206,45 @@ def test_the_escaped_spans_are_those_of_brute_force(utterance: str) -> None:
 )
 @example("\\n", "\\n")
 @example('"\\', '\\"\\\\')
-def test_an_escaped_text_can_be_copied_iff_the_constraint_admits_it(utterance: str, text: str) -> None:
-    assert_can_be_copied_iff_admitted(utterance, text, ESCAPING)
+def test_an_escaped_text_can_be_copied_iff_the_constraint_accepts_it(utterance: str, text: str) -> None:
+    assert_can_be_copied_iff_accepted(utterance, text, ESCAPING)
 
 
 @settings(max_examples=150)
 @given(st.text(st.sampled_from("ab1X_ "), max_size=6), st.text(st.sampled_from("ab "), min_size=1, max_size=3))
 @example("aXb", "b")
 @example("a_b", "b")
-def test_a_text_can_be_copied_iff_the_constraint_admits_it(utterance: str, text: str) -> None:
-    assert_can_be_copied_iff_admitted(utterance, text, SOURCE)
+def test_a_text_can_be_copied_iff_the_constraint_accepts_it(utterance: str, text: str) -> None:
+    assert_can_be_copied_iff_accepted(utterance, text, SOURCE)
 
 
-def assert_can_be_copied_iff_admitted(utterance: str, text: str, source: str) -> None:
+def assert_can_be_copied_iff_accepted(utterance: str, text: str, source: str) -> None:
     grammar = read_grammar(source)
     forest = ForestParser(grammar).parse(f"<{text}>")
     assert isinstance(forest, Forest)
-    admitted = copied(utterance, source).accepts(f"<{text}>".encode())
-    assert can_be_copied(forest, grammar, ("TEXT",), utterance) == admitted
+    accepted = copied(utterance, source).accepts(f"<{text}>".encode())
+    assert can_be_copied(forest, grammar, ("TEXT",), utterance) == accepted
 
 
 @pytest.mark.parametrize(
-    ("rule", "plain", "marks"),
+    ("rule", "plain", "encodings"),
     [
         ('CHAR: /[ab]/ | "!" /[cd]/', "ab", {"c": "!c", "d": "!d", "e": None}),
         ('CHAR: "!" /[cd]/ | /[ab]/ | "?" /[e]/', "ab", {"c": "!c", "e": "?e", "f": None}),
     ],
 )
-def test_a_character_is_spelt_as_the_rule_writes_it(rule: str, plain: str, marks: dict[str, str | None]) -> None:
+def test_a_character_is_encoded_as_the_rule_writes_it(
+    rule: str, plain: str, encodings: dict[str, str | None]
+) -> None:
     grammar = read_grammar(f"start: TEXT\nTEXT: CHAR+\n{rule}")
     characters = free_text(grammar, "TEXT")
     assert {char: characters.encoded(char) for char in plain} == {char: char for char in plain}
-    assert {char: characters.encoded(char) for char in marks} == marks
+    assert {char: characters.encoded(char) for char in encodings} == encodings
 
 
 @pytest.mark.parametrize(
     "rule", ['CHAR: /[ab]/ | "!"', 'CHAR: "!" /[ab]/', "CHAR: /[ab]/ | /[c]/ /[d]/", "CHAR: /[ab]/ | /[cd]/"]
 )
-def test_characters_of_other_kinds_are_refused(rule: str) -> None:
+def test_other_kinds_of_escapes_are_rejected(rule: str) -> None:
     with pytest.raises(ConstraintError, match="not one repeated character class"):
         copied("ab", f"start: TEXT\nTEXT: CHAR+\n{rule}")

@@ -1,4 +1,4 @@
-"""A vocabulary's questions, against going through all tokens."""
+"""Look-ups in a vocabulary, compared with a scan of all tokens."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_the_tokens_that_start_with_a_prefix(tokens: list[bytes], prefix: bytes)
 
 @thorough
 @given(vocabularies, pieces)
-def test_ranks_are_in_byte_order_and_lead_to_tokens_and_ids(tokens: list[bytes], prefix: bytes) -> None:
+def test_ranks_are_in_byte_order_and_map_to_tokens_and_ids(tokens: list[bytes], prefix: bytes) -> None:
     vocabulary = Vocabulary(tokens)
     low, high = vocabulary.with_prefix(prefix)
     expected = sorted(token for token in tokens if token and token.startswith(prefix))
@@ -43,7 +43,7 @@ def test_a_search_can_be_narrowed_to_an_outer_prefix(tokens: list[bytes], outer:
 
 @thorough
 @given(vocabularies, pieces, st.data())
-def test_the_endings_are_the_stops_and_the_models_own_ends(
+def test_the_endings_are_tokens_with_the_stop_and_end_tokens(
     tokens: list[bytes], stop: bytes, data: st.DataObject
 ) -> None:
     ends = data.draw(st.sets(st.sampled_from(range(len(tokens))))) if tokens else set()
@@ -55,7 +55,7 @@ def test_the_endings_are_the_stops_and_the_models_own_ends(
 
 @thorough
 @given(vocabularies)
-def test_ids_bytes_and_masks(tokens: list[bytes]) -> None:
+def test_ids_missing_bytes_text_mask_and_first_bytes(tokens: list[bytes]) -> None:
     vocabulary = Vocabulary(tokens)
     assert len(vocabulary) == len(tokens)
     assert vocabulary.ids == {token: tokens.index(token) for token in tokens if token}
@@ -64,7 +64,7 @@ def test_ids_bytes_and_masks(tokens: list[bytes]) -> None:
     assert vocabulary.first_bytes.tolist() == [token[0] if token else 0 for token in tokens]
 
 
-def test_the_vocabulary_of_bytes_lacks_none() -> None:
+def test_the_byte_vocabulary_has_every_byte() -> None:
     assert BYTES.missing_bytes == frozenset()
     assert BYTES.starting_with(b"\xff").tolist() == [255]
     assert [BYTES.ids[bytes([b])] for b in range(256)] == list(range(256))
@@ -73,7 +73,7 @@ def test_the_vocabulary_of_bytes_lacks_none() -> None:
 @pytest.mark.parametrize(
     "prefix", [b"", b" ", b" the", b"\n", "é".encode(), b"\xf0\x9f", b"\xff", b"no such token"]
 )
-def test_the_models_own_tokens_by_prefix(model_vocabulary: Vocabulary, prefix: bytes) -> None:
+def test_the_tokens_of_the_model_that_start_with_a_prefix(model_vocabulary: Vocabulary, prefix: bytes) -> None:
     expected = [i for i, t in enumerate(model_vocabulary.tokens) if t and t.startswith(prefix)]
     assert np.sort(model_vocabulary.starting_with(prefix)).tolist() == expected
 

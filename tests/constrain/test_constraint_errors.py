@@ -1,4 +1,4 @@
-"""Limits and faults: an error that says so, and never an output that silently ends."""
+"""Limits and failures of constraints are errors and never end an output silently."""
 
 import pytest
 
@@ -21,14 +21,14 @@ def context_free(source: str, vocabulary: Vocabulary = BYTES, **limits: float) -
     return CfgConstraint(read_grammar(source), vocabulary, limits=Limits(**limits))  # type: ignore[arg-type]
 
 
-def test_a_grammar_that_derives_nothing_is_refused() -> None:
+def test_a_grammar_that_derives_no_string_is_rejected() -> None:
     with pytest.raises(ConstraintError, match="derives no string at all") as caught:
         context_free('start: "a" start')
     assert not isinstance(caught.value, LimitExceeded)
     assert caught.value.hint == "Check that every recursion can end."
 
 
-def test_a_grammar_without_its_start_is_refused() -> None:
+def test_a_grammar_without_a_start_rule_is_rejected() -> None:
     with pytest.raises(ConstraintError, match="derives no string at all"):
         CfgConstraint(Grammar({"x": ((Text("a"),),)}), BYTES)
 
@@ -42,13 +42,13 @@ def test_useless_rules_are_reported() -> None:
     assert set(constraint.grammar.rules) == {"start"}
 
 
-def test_a_useless_branch_is_no_dead_end() -> None:
+def test_an_unproductive_alternative_is_not_entered() -> None:
     constraint = context_free('start: "a" | "b" lost\nlost: "c" lost')
     assert constraint.start().advance(b"b") is None
     assert constraint.accepts(b"a")
 
 
-def test_a_grammar_too_large_exceeds_its_limit() -> None:
+def test_a_too_large_grammar_exceeds_the_size_limit() -> None:
     assert context_free('start: "abcd"', grammar_size=5).accepts(b"abcd")
     with pytest.raises(LimitExceeded, match="6 symbols; the limit is 5") as caught:
         context_free('start: "abcde"', grammar_size=5)
@@ -56,17 +56,17 @@ def test_a_grammar_too_large_exceeds_its_limit() -> None:
     assert "trie" in caught.value.hint
 
 
-def test_the_size_is_that_of_what_is_left_after_trimming() -> None:
+def test_the_size_limit_applies_to_the_trimmed_grammar() -> None:
     assert context_free('start: "a"\nlone: "bcdefghij"', grammar_size=2).accepts(b"a")
 
 
-def test_a_slow_compilation_exceeds_its_limit() -> None:
+def test_a_slow_compilation_exceeds_the_time_limit() -> None:
     with pytest.raises(LimitExceeded, match="did not compile within 1e-09 seconds"):
         context_free(CALENDAR, compile_seconds=1e-9)
 
 
-def run_on(state: State) -> None:
-    """Says `a` for as long as it may, asking everything on the way; it always may."""
+def advance_repeatedly(state: State) -> None:
+    """Advance by `a` 400 times; `a` must be allowed each time."""
     for _ in range(400):
         assert state.mask()[ord("a")]
         assert not state.must_end
@@ -76,38 +76,38 @@ def run_on(state: State) -> None:
 
 
 @pytest.mark.parametrize("source", [AMBIGUOUS, RIGHT], ids=["ambiguous", "right-recursive"])
-def test_too_many_parser_items_exceed_their_limit_and_never_end_silently(source: str) -> None:
-    run_on(context_free(RIGHT).start())
+def test_too_many_parser_items_raise_an_error_and_never_end_the_output(source: str) -> None:
+    advance_repeatedly(context_free(RIGHT).start())
     with pytest.raises(LimitExceeded, match="the grammar engine reached a limit"):
-        run_on(context_free(source, state_items=100).start())
+        advance_repeatedly(context_free(source, state_items=100).start())
 
 
 @pytest.mark.parametrize("length", [50, 100, 200])
-def test_too_many_parser_items_within_one_piece_exceed_their_limit(length: int) -> None:
+def test_too_many_parser_items_within_one_token_exceed_the_limit(length: int) -> None:
     start = context_free(AMBIGUOUS, state_items=100).start()
     with pytest.raises(LimitExceeded):
         start.advance(b"a" * length)
 
 
-def test_the_message_of_a_limit_is_short() -> None:
+def test_the_message_of_an_exceeded_limit_is_short() -> None:
     with pytest.raises(LimitExceeded) as caught:
         context_free(AMBIGUOUS, state_items=100).start().advance(b"ab" * 50)
     assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize(
-    ("source", "tokens", "said"),
+    ("source", "tokens", "prefix"),
     [
         ('start: "abc"', [b"a", b"b"], b"ab"),
         ('start: "abc"', [b"b", b"c"], b""),
         ('start: "a" ("é" | "è")', [b"a", b"\xc3"], b"a\xc3"),
     ],
 )
-def test_a_vocabulary_that_cannot_spell_the_grammar_meets_a_dead_end(
-    source: str, tokens: list[bytes], said: bytes
+def test_a_vocabulary_that_cannot_spell_the_grammar_has_a_dead_end(
+    source: str, tokens: list[bytes], prefix: bytes
 ) -> None:
     state: State | None = context_free(source, Vocabulary([*tokens, b""], [len(tokens)])).start()
-    for byte in said:
+    for byte in prefix:
         assert state is not None
         assert not state.must_end
         state = state.advance(bytes([byte]))
@@ -118,14 +118,14 @@ def test_a_vocabulary_that_cannot_spell_the_grammar_meets_a_dead_end(
     assert caught.value.hint == "Check that the model's vocabulary can spell every character of the grammar."
 
 
-def test_a_trie_that_the_vocabulary_cannot_spell_meets_a_dead_end() -> None:
+def test_a_trie_that_the_vocabulary_cannot_spell_has_a_dead_end() -> None:
     state = Trie(["ab"], Vocabulary([b"a"])).start().advance(b"a")
     assert state is not None
     with pytest.raises(DeadEnd):
         _ = state.must_end
 
 
-def test_a_vocabulary_without_single_bytes_spells_by_its_tokens() -> None:
+def test_a_vocabulary_without_single_bytes_spells_with_its_tokens() -> None:
     constraint = context_free('start: "ab" "ba" "c"?', Vocabulary([b"ab", b"a", b"ba", b"bac", b"ca"]))
     assert constraint.start().mask().tolist() == [True, True, False, False, False]
     assert constraint.accepts(b"abba")
@@ -134,11 +134,11 @@ def test_a_vocabulary_without_single_bytes_spells_by_its_tokens() -> None:
     assert not constraint.accepts(b"abb")
 
 
-def test_a_text_that_the_vocabulary_cannot_spell_is_refused() -> None:
+def test_a_text_that_the_vocabulary_cannot_spell_is_not_accepted() -> None:
     assert not context_free('start: "abc"', Vocabulary([b"a", b"b"])).accepts(b"abc")
 
 
-def test_tokens_with_the_same_bytes_are_allowed_alike() -> None:
+def test_tokens_with_the_same_bytes_have_the_same_mask() -> None:
     vocabulary = Vocabulary([b"a", b"b", b"ab", b"", b"ab", b"a"])
     assert context_free('start: "ab"', vocabulary).start().mask().tolist() == [
         True,
@@ -151,44 +151,44 @@ def test_tokens_with_the_same_bytes_are_allowed_alike() -> None:
     assert Trie(["ab"], vocabulary).start().mask().tolist() == [True, False, True, False, True, True]
 
 
-def test_bytes_that_are_never_text_are_refused_in_a_grammar() -> None:
+def test_tokens_with_invalid_utf8_are_not_allowed_by_a_grammar() -> None:
     vocabulary = Vocabulary([b"a", b"\xff", b"\xffa", b"\xff<end>", b"a\xff", b"\xc3"])
     state = context_free("start: /[^x]*/", vocabulary).start()
     assert state.mask().tolist() == [True, False, False, False, False, True]
     assert all(state.advance(token) is None for token in vocabulary.tokens[1:5])
 
 
-def test_a_broken_engine_is_an_error() -> None:
+def test_a_failure_of_the_grammar_engine_is_an_error() -> None:
     with pytest.raises(ConstraintError, match="the grammar engine failed"):
         CfgConstraint(Grammar({"start": ((Text("\ud800"),),)}), BYTES)
 
 
-def test_a_trie_of_no_strings_is_refused() -> None:
+def test_a_trie_without_strings_is_rejected() -> None:
     with pytest.raises(ConstraintError, match="the set of strings is empty"):
         Trie([], BYTES)
 
 
-def test_a_trie_of_the_empty_string_must_end_at_once() -> None:
+def test_a_trie_of_the_empty_string_must_end_at_the_start() -> None:
     constraint = Trie([""], BYTES)
     assert constraint.start().must_end
     assert constraint.accepts(b"")
     assert not constraint.accepts(b"a")
 
 
-def test_a_trie_too_large_exceeds_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_too_large_trie_exceeds_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trie, "MAX_NODES", 5)
     assert Trie(["abc", "abd", "abce"], BYTES).accepts(b"abce")
     with pytest.raises(LimitExceeded, match="more than 5 trie nodes"):
         Trie(["abc", "xyz"], BYTES)
 
 
-def test_masks_of_a_trie_cannot_be_written_to() -> None:
+def test_the_mask_of_a_trie_is_read_only() -> None:
     mask = Trie(["ab"], BYTES).start().mask()
     with pytest.raises(ValueError, match="read-only"):
         mask[0] = True
 
 
-def test_no_text_is_no_output_even_without_a_constraint() -> None:
+def test_an_unconstrained_output_needs_text_after_the_lead() -> None:
     constraint = Unconstrained(BYTES, b" ")
     assert not constraint.accepts(b"")
     assert not constraint.accepts(b" ")

@@ -1,6 +1,5 @@
-"""`check_domain` finds what is wrong with a domain, says where, and finds nothing wrong with a right one."""
+"""`check_domain` reports each mistake of a domain with its location, and nothing for a correct domain."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from fewparse.domains.check import Report, check_domain
 from fewparse.domains.load import bundled_domains, load_domain
 from fewparse.vocabulary import BYTES, Vocabulary
 from support.adapters import provenance, write_adapter
+from support.domain_files import to_json_lines, write_domain
 
 SETTINGS = """
 name = "lamps"
@@ -43,7 +43,7 @@ Make = Callable[..., Path]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """A right domain, with what a test changes in it."""
+    """A function that writes a correct domain with the given changes."""
 
     def build(
         *more: dict[str, str],
@@ -51,12 +51,8 @@ def make(tmp_path: Path) -> Make:
         grammar: str = GRAMMAR,
         settings: str = SETTINGS,
     ) -> Path:
-        (tmp_path / "domain.toml").write_text(settings)
-        (tmp_path / "grammar.scfg").write_text(grammar)
-        (tmp_path / "run.py").write_text(EXECUTOR)
-        for name, examples in (("examples.jsonl", [*EXAMPLES, *more]), ("test.jsonl", held_out)):
-            (tmp_path / name).write_text("".join(json.dumps(example) + "\n" for example in examples))
-        return tmp_path
+        files = {"grammar.scfg": grammar, "run.py": EXECUTOR, "test.jsonl": to_json_lines(held_out)}
+        return write_domain(tmp_path, settings, [*EXAMPLES, *more], files)
 
     return build
 
@@ -69,7 +65,7 @@ def findings(folder: Path, vocabulary: Vocabulary | None = BYTES) -> list[tuple[
     return [(f.level, f.kind, f.location) for f in report(folder, vocabulary).findings]
 
 
-def test_a_right_domain_passes_without_a_finding(make: Make) -> None:
+def test_a_correct_domain_passes_without_findings(make: Make) -> None:
     found = report(make(held_out=({"utterance": "off with the lamp", "program": "(off lamp)"},)))
     assert found.passed
     assert found.findings == ()
@@ -83,7 +79,7 @@ def test_the_bundled_domains_pass_without_error_or_warning(name: str) -> None:
     assert not [finding for finding in found.findings if finding.level == "warning"]
 
 
-def test_a_program_that_is_not_derived_is_shown_with_a_caret_where_it_goes_wrong(make: Make) -> None:
+def test_an_underivable_program_is_shown_with_a_caret_at_the_failure(make: Make) -> None:
     folder = make({"utterance": "lamp up", "program": "(up lamp)"})
     (finding,) = report(folder).findings
     assert (finding.level, finding.kind, finding.location) == ("error", "ill-formed", "examples.jsonl:4")
@@ -93,12 +89,12 @@ def test_a_program_that_is_not_derived_is_shown_with_a_caret_where_it_goes_wrong
     assert line[mark.index("^")] == "u"
 
 
-def test_a_program_that_ends_too_early_says_so(make: Make) -> None:
+def test_a_truncated_program_is_reported(make: Make) -> None:
     (finding,) = report(make({"utterance": "lamp", "program": "(on lamp"})).findings
     assert "the program ends too early; expected ')'" in finding.message
 
 
-def test_a_canonical_utterance_must_be_derived_and_mean_its_program(make: Make) -> None:
+def test_a_canonical_utterance_must_be_derivable_and_translate_to_its_program(make: Make) -> None:
     folder = make(
         {"utterance": "lamp 1", "program": "(on lamp)", "canonical": "switch on the lamp"},
         {"utterance": "lamp 2", "program": "(on lamp)", "canonical": "turn off the lamp"},
@@ -109,17 +105,19 @@ def test_a_canonical_utterance_must_be_derived_and_mean_its_program(make: Make) 
     ]
 
 
-def test_a_program_whose_canonical_comes_back_as_another_is_an_error(make: Make) -> None:
-    lost = GRAMMAR + 'start -> "turn on the " device , "(so " device ")"\n'
+def test_a_program_without_a_round_trip_is_an_error(make: Make) -> None:
+    ambiguous = GRAMMAR + 'start -> "turn on the " device , "(so " device ")"\n'
     folder = make(
-        {"utterance": "lamp so", "program": "(so lamp)"}, grammar=lost, settings=SETTINGS + 'scorer = "shortest"'
+        {"utterance": "lamp so", "program": "(so lamp)"},
+        grammar=ambiguous,
+        settings=SETTINGS + 'scorer = "shortest"',
     )
     found = report(folder).findings
     assert [f.kind for f in found if f.level == "error"] == ["round trip"]
     assert '"turn on the lamp" comes back as (on lamp), not as (so lamp)' in found[0].message
 
 
-def test_a_canonical_utterance_that_is_not_the_shortest_for_its_program_is_warned_of(make: Make) -> None:
+def test_a_canonical_utterance_that_is_not_the_shortest_is_a_warning(make: Make) -> None:
     longer = GRAMMAR + 'start -> "please turn on the " device , "(on " device ")"\n'
     given = {"utterance": "lamp 1", "program": "(on lamp)", "canonical": "please turn on the lamp"}
     (finding,) = report(make(given, grammar=longer)).findings
@@ -127,7 +125,7 @@ def test_a_canonical_utterance_that_is_not_the_shortest_for_its_program_is_warne
     assert finding.message.startswith('"please turn on the lamp" comes back as "turn on the lamp"')
 
 
-def test_ambiguity_is_noted_with_the_worst_case(make: Make) -> None:
+def test_ambiguity_is_a_note_with_the_worst_case(make: Make) -> None:
     ambiguous = GRAMMAR + 'start -> "turn " way " the lamp" , "(" way " lamp)"\nway -> "on"\n'
     found = [f for f in report(make(grammar=ambiguous)).findings if f.kind == "ambiguity"]
     assert {f.level for f in found} == {"note"}
@@ -137,7 +135,7 @@ def test_ambiguity_is_noted_with_the_worst_case(make: Make) -> None:
     ]
 
 
-def test_text_that_is_not_in_the_utterance_is_out_of_reach_and_warned_of(make: Make) -> None:
+def test_text_that_cannot_be_copied_from_the_utterance_is_a_warning(make: Make) -> None:
     folder = make(
         {"utterance": "remember the milk", "program": '(note "buy milk")'},
         {"utterance": "remember milkshake", "program": '(note "milk")'},
@@ -146,18 +144,20 @@ def test_text_that_is_not_in_the_utterance_is_out_of_reach_and_warned_of(make: M
     assert report(folder).passed
 
 
-def test_an_utterance_in_both_sets_is_a_leak_whatever_its_case_and_marks(make: Make) -> None:
+def test_an_utterance_in_both_splits_is_a_leak_ignoring_case_and_punctuation(make: Make) -> None:
     folder = make(held_out=({"utterance": "Lamp ON, please!", "program": "(on lamp)"},))
     assert findings(folder) == [("error", "leak", "examples.jsonl:1, test.jsonl:1")]
 
 
-def test_the_same_words_after_something_else_was_said_are_another_utterance(make: Make) -> None:
-    asked = {"utterance": "lamp on please", "program": "(on lamp)", "context": "what now?"}
-    assert findings(make(held_out=(asked,))) == []
-    assert findings(make(asked, held_out=(asked,))) == [("error", "leak", "examples.jsonl:4, test.jsonl:1")]
+def test_the_same_utterance_with_another_context_is_not_a_leak(make: Make) -> None:
+    with_context = {"utterance": "lamp on please", "program": "(on lamp)", "context": "what now?"}
+    assert findings(make(held_out=(with_context,))) == []
+    assert findings(make(with_context, held_out=(with_context,))) == [
+        ("error", "leak", "examples.jsonl:4, test.jsonl:1")
+    ]
 
 
-def test_repeated_and_contradicting_examples_are_warned_of(make: Make) -> None:
+def test_duplicate_and_contradicting_examples_are_warnings(make: Make) -> None:
     folder = make(EXAMPLES[0], {"utterance": "lamp off please", "program": "(on lamp)"})
     assert findings(folder) == [
         ("warning", "duplicate", "examples.jsonl:1, examples.jsonl:4"),
@@ -171,13 +171,13 @@ def test_a_program_that_does_not_execute_is_an_error(make: Make) -> None:
     assert finding.message == "(on radio) fails: there is no radio"
 
 
-def test_what_the_models_tokens_cannot_spell_is_found(make: Make) -> None:
+def test_text_that_the_vocabulary_cannot_spell_is_reported(make: Make) -> None:
     without_m = Vocabulary([token for token in BYTES.tokens if token != b"m"])
     folder = make()
     assert findings(folder, None) == []
     found = findings(folder, without_m)
     assert ("warning", "vocabulary", None) in found
-    assert [place for level, _, place in found if level == "error"] == [
+    assert [location for level, _, location in found if level == "error"] == [
         "examples.jsonl:1",
         "examples.jsonl:2",
         "examples.jsonl:2",
@@ -185,21 +185,21 @@ def test_what_the_models_tokens_cannot_spell_is_found(make: Make) -> None:
     ]
 
 
-def test_useless_rules_are_warned_of(make: Make) -> None:
+def test_useless_rules_are_warnings(make: Make) -> None:
     useless = GRAMMAR + 'start -> ghost\nloop -> "a" loop\nisland -> "b"\n'
     kinds = [(f.kind, f.level) for f in report(make(grammar=useless)).findings]
     assert kinds == [(kind, "warning") for kind in ("undefined", "unproductive", "unreachable")] * 2
 
 
-def test_a_domain_without_a_grammar_is_checked_as_far_as_it_goes(make: Make) -> None:
+def test_a_domain_without_a_grammar_gets_the_other_checks(make: Make) -> None:
     folder = make(EXAMPLES[0], settings='name = "lamps"\n[constraint]\nkind = "trie"\n')
     assert findings(folder) == [("warning", "duplicate", "examples.jsonl:1, examples.jsonl:4")]
 
 
-def test_an_adapter_is_stale_once_the_examples_are_others(make: Make) -> None:
+def test_an_adapter_is_stale_after_a_change_of_the_examples(make: Make) -> None:
     folder = make()
-    taught = load_domain(folder).data_sha256("program")
-    path = write_adapter(folder / "adapter-program.gguf", provenance=provenance(data_sha256=taught))
+    sha256 = load_domain(folder).data_sha256("program")
+    path = write_adapter(folder / "adapter-program.gguf", provenance=provenance(data_sha256=sha256))
     assert findings(folder) == []
     make({"utterance": "please, lamp on", "program": "(on lamp)"})
     (finding,) = report(folder).findings

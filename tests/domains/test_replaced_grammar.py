@@ -1,7 +1,5 @@
-"""Another grammar in place of the domain's own, and free text that is copied or not."""
+"""Domains with a replaced grammar, and with copying switched on or off."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +12,8 @@ from fewparse.evaluate.run import parser_systems
 from fewparse.example import TARGETS, Target
 from fewparse.prompt import bundled_template
 from fewparse.vocabulary import BYTES
-from support.toy_model import ToyModel
+from support.domain_files import to_json_lines, write_domain
+from support.toy_model import LongContextToyModel
 
 ROOT = Path(__file__).parents[2]
 OWN = r"""
@@ -51,27 +50,19 @@ NOTE -> /[^"]/ NOTE
 NOTE -> /[^"]/
 """,
 }
-SAID = {"program": '(Note :text "buy milk")', "canonical": 'write " buy milk"'}
-
-
-def write_lines(path: Path, examples: Sequence[dict[str, str]]) -> None:
-    path.write_text("".join(json.dumps(example) + "\n" for example in examples))
+OUTPUTS = {"program": '(Note :text "buy milk")', "canonical": 'write " buy milk"'}
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A domain folder with a grammar of its own."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    (folder / "domain.toml").write_text(SETTINGS.format(kind="grammar", copy='["NOTE"]'))
-    (folder / "grammar.scfg").write_text(OWN)
-    write_lines(folder / "examples.jsonl", [LAMP, NOTED])
-    return folder
+    """A domain folder with its own grammar."""
+    settings = SETTINGS.format(kind="grammar", copy='["NOTE"]')
+    return write_domain(tmp_path / "home", settings, [LAMP, NOTED], {"grammar.scfg": OWN})
 
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """A grammar folder of type tables and rules, in which every text begins with a blank."""
+    """A grammar folder of type tables and rules, in which every text begins with a space."""
     folder = tmp_path / "other"
     folder.mkdir()
     for name, text in TABLES.items():
@@ -83,40 +74,38 @@ def canonicals(domain: Domain) -> list[str | None]:
     return [example.canonical for example in domain.for_target("canonical").examples]
 
 
-def test_canonical_utterances_are_those_of_the_grammar_in_force(home: Path, other: Path) -> None:
+def test_canonical_utterances_are_those_of_the_replaced_grammar(home: Path, other: Path) -> None:
     assert canonicals(load_domain(home)) == ["own lamp", "own note buy milk"]
     assert canonicals(load_domain(home, grammar=other)) == ["turn on the lamp", 'write " buy milk"']
 
 
 @pytest.mark.parametrize("lead", ["", " ", "> "])
 @pytest.mark.parametrize("target", TARGETS)
-def test_texts_begin_behind_the_lead_of_the_prompt_and_with_no_blank_of_the_grammar(
+def test_outputs_begin_after_the_lead_without_the_leading_space_of_the_grammar(
     target: Target, lead: str, home: Path, other: Path
 ) -> None:
     constraint = load_domain(home, grammar=other).constraint(
         BYTES, target, "do buy milk now", replace(bundled_template("lisp"), lead=lead)
     )
-    assert constraint.accepts((lead + SAID[target]).encode())
-    assert not constraint.accepts((lead + " " + SAID[target]).encode())
+    assert constraint.accepts((lead + OUTPUTS[target]).encode())
+    assert not constraint.accepts((lead + " " + OUTPUTS[target]).encode())
 
 
-def test_an_output_has_its_program(home: Path, other: Path) -> None:
+def test_an_output_is_translated_by_the_replaced_grammar(home: Path, other: Path) -> None:
     domain = load_domain(home, grammar=other)
-    assert domain.program_of(SAID["canonical"], "canonical") == SAID["program"]
+    assert domain.program_of(OUTPUTS["canonical"], "canonical") == OUTPUTS["program"]
     assert domain.program_of("own lamp", "canonical") is None
-
-
-class Reader(ToyModel):
-    """A toy with room for prompts."""
-
-    context_length = 10_000
 
 
 @pytest.mark.parametrize("template", ["canonical", "chatml", "chatml-context"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_parse_under_it_is_well_formed(target: Target, template: str, home: Path, other: Path) -> None:
+def test_a_parse_with_a_replaced_grammar_is_well_formed(
+    target: Target, template: str, home: Path, other: Path
+) -> None:
     domain = load_domain(home, grammar=other, copy=False)
-    parse = Parser.from_domain(domain, Reader(), target=target, prompt=template).parse("write something")
+    parse = Parser.from_domain(domain, LongContextToyModel(), target=target, prompt=template).parse(
+        "write something"
+    )
     assert parse.output is not None
     assert parse.output == parse.output.lstrip()
     assert parse.program is not None
@@ -125,14 +114,16 @@ def test_a_parse_under_it_is_well_formed(target: Target, template: str, home: Pa
     assert domain.translator.to_utterance(parse.program).best is not None
 
 
-def test_a_path_is_relative_to_where_one_is(home: Path, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grammar_path_is_relative_to_the_working_directory(
+    home: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(other.parent)
     domain = load_domain("home", grammar=Path("other"))
     monkeypatch.chdir("/")
     assert domain.program_of("turn on the lamp", "canonical") == "(Switch :device lamp)"
 
 
-def test_a_grammar_of_programs_alone_makes_programs_the_target(home: Path, tmp_path: Path) -> None:
+def test_with_a_grammar_of_programs_alone_the_target_is_program(home: Path, tmp_path: Path) -> None:
     path = tmp_path / "plain.lark"
     path.write_text('start: "(Switch :device lamp)" | "(Note :text " NOTE ")"\nNOTE: /[a-z]+/\n')
     domain = load_domain(home, grammar=path)
@@ -144,7 +135,9 @@ def test_a_grammar_of_programs_alone_makes_programs_the_target(home: Path, tmp_p
 
 
 @pytest.mark.parametrize("kind", ["induced", "trie", "none"])
-def test_it_is_the_constraint_whatever_the_domain_has_chosen(kind: str, home: Path, other: Path) -> None:
+def test_a_replaced_grammar_is_the_constraint_for_any_kind_of_the_domain(
+    kind: str, home: Path, other: Path
+) -> None:
     (home / "domain.toml").write_text(SETTINGS.format(kind=kind, copy="[]"))
     constraint = load_domain(home, grammar=other).constraint(BYTES, "canonical")
     assert constraint.accepts(b"turn on the lamp")
@@ -152,17 +145,17 @@ def test_it_is_the_constraint_whatever_the_domain_has_chosen(kind: str, home: Pa
 
 
 @pytest.mark.parametrize("kind", ["induced", "trie", "none"])
-def test_another_kind_of_constraint_contradicts_it(kind: str, home: Path, other: Path) -> None:
+def test_a_grammar_and_another_kind_of_constraint_are_an_error(kind: str, home: Path, other: Path) -> None:
     with pytest.raises(UsageError, match=f"the constraint is `{kind}`\n.*--grammar or --constraint"):
         load_domain(home, constraint=kind, grammar=other)
 
 
 def settings(home: Path, other: Path | None, copy: bool | None = None) -> object:
-    (system,) = parser_systems(load_domain(home, grammar=other, copy=copy), Reader(), {"own": {}})
+    (system,) = parser_systems(load_domain(home, grammar=other, copy=copy), LongContextToyModel(), {"own": {}})
     return system.settings
 
 
-def test_results_are_told_apart_by_the_grammar_and_by_what_is_copied(home: Path, other: Path) -> None:
+def test_record_settings_depend_on_the_grammar_and_on_copying(home: Path, other: Path) -> None:
     own, before, free = settings(home, None), settings(home, other), settings(home, other, copy=False)
     assert before == settings(home, other)
     assert len({str(found) for found in (own, before, free)}) == 3
@@ -173,7 +166,7 @@ def test_results_are_told_apart_by_the_grammar_and_by_what_is_copied(home: Path,
     assert settings(home, home / "grammar.scfg") != own
 
 
-def test_a_check_judges_examples_by_the_grammar_in_force(home: Path, other: Path) -> None:
+def test_a_check_uses_the_replaced_grammar(home: Path, other: Path) -> None:
     assert check_domain(load_domain(home, grammar=other)).passed
     (other / "rules.scfg").write_text(TABLES["rules.scfg"].replace(" lamp", " light"))
     report = check_domain(load_domain(home, grammar=other))
@@ -182,52 +175,51 @@ def test_a_check_judges_examples_by_the_grammar_in_force(home: Path, other: Path
     ]
 
 
-def test_an_example_of_the_folder_that_it_cannot_say_is_named_with_the_command_that_lists_all(
-    home: Path, other: Path
-) -> None:
-    write_lines(home / "examples.jsonl", [LAMP, {"utterance": "off", "program": "(Off)"}])
+def test_an_underivable_example_of_a_folder_is_an_error_with_the_check_command(home: Path, other: Path) -> None:
+    examples = [LAMP, {"utterance": "off", "program": "(Off)"}]
+    (home / "examples.jsonl").write_text(to_json_lines(examples))
     with pytest.raises(DomainError, match=r"the program \(Off\) is not derived") as caught:
         load_domain(home, grammar=other).for_target("canonical")
     assert caught.value.hint == f"`fewparse check home --grammar {other}` lists all such examples."
 
 
 @pytest.fixture
-def fetched(tmp_path: Path) -> Path:
-    """A data folder in which a benchmark has an example that not every grammar can say."""
+def benchmark_data(tmp_path: Path) -> Path:
+    """A data folder with a benchmark that has an example outside the grammar."""
     folder = tmp_path / "data" / "smcalflow"
     folder.mkdir(parents=True)
-    strange = {"utterance": "do a handstand", "program": "(Handstand)"}
+    underivable = {"utterance": "do a handstand", "program": "(Handstand)"}
     plain = [{"utterance": e["utterance"], "program": e["program"]} for e in (LAMP, NOTED)]
-    write_lines(folder / "examples.jsonl", [strange, *plain])
+    (folder / "examples.jsonl").write_text(to_json_lines([underivable, *plain]))
     return tmp_path / "data"
 
 
-def test_fetched_examples_that_it_cannot_say_are_left_out_and_counted(fetched: Path, other: Path) -> None:
-    domain = load_domain("smcalflow", fetched, pool=2, grammar=other, copy=False)
-    spoken = domain.for_target("canonical")
-    assert [example.canonical for example in spoken.examples] == ["turn on the lamp"]
-    assert spoken.left_out == 1
-    assert [e.program for e in spoken.spare_examples] == [e.program for e in domain.spare_examples]
+def test_underivable_examples_of_a_benchmark_are_left_out_and_counted(benchmark_data: Path, other: Path) -> None:
+    domain = load_domain("smcalflow", benchmark_data, pool=2, grammar=other, copy=False)
+    translated = domain.for_target("canonical")
+    assert [example.canonical for example in translated.examples] == ["turn on the lamp"]
+    assert translated.left_out == 1
+    assert [e.program for e in translated.spare_examples] == [e.program for e in domain.spare_examples]
     assert len(domain.spare_examples) == 1
     assert domain.for_target("program") is domain
 
 
-def test_a_grammar_that_says_none_of_the_fetched_examples_is_refused(fetched: Path, other: Path) -> None:
-    domain = load_domain("smcalflow", fetched, pool=1, grammar=other, copy=False)
+def test_a_grammar_that_derives_no_example_of_a_benchmark_is_rejected(benchmark_data: Path, other: Path) -> None:
+    domain = load_domain("smcalflow", benchmark_data, pool=1, grammar=other, copy=False)
     with pytest.raises(UsageError, match="none of the 1 examples") as caught:
         domain.for_target("canonical")
     assert f"fewparse check smcalflow --grammar {other}" in str(caught.value.hint)
 
 
-def test_free_text_is_copied_unless_it_need_not_be(home: Path) -> None:
-    def admits(copy: bool | None) -> bool:
+def test_free_text_is_copied_unless_copying_is_disabled(home: Path) -> None:
+    def accepts(copy: bool | None) -> bool:
         constraint = load_domain(home, copy=copy).constraint(BYTES, "canonical", "light please")
         return constraint.accepts(b"own note buy milk")
 
-    assert [admits(copy) for copy in (None, True, False)] == [False, False, True]
+    assert [accepts(copy) for copy in (None, True, False)] == [False, False, True]
 
 
-def test_nothing_can_be_copied_where_no_rule_is_named(home: Path) -> None:
+def test_copying_without_rules_to_copy_is_an_error(home: Path) -> None:
     (home / "domain.toml").write_text(SETTINGS.format(kind="grammar", copy="[]"))
     with pytest.raises(UsageError, match="the domain home names no rules") as caught:
         load_domain(home, copy=True)
@@ -236,7 +228,7 @@ def test_nothing_can_be_copied_where_no_rule_is_named(home: Path) -> None:
         load_domain(home, constraint="trie", copy=True)
 
 
-def test_a_rule_to_copy_that_the_other_grammar_lacks_is_named_with_the_way_out(home: Path, other: Path) -> None:
+def test_a_missing_rule_to_copy_is_an_error_with_a_hint(home: Path, other: Path) -> None:
     (other / "rules.scfg").write_text(TABLES["rules.scfg"].replace("NOTE", "remark"))
     with pytest.raises(UnknownName, match="unknown rule to copy 'NOTE'") as caught:
         load_domain(home, grammar=other).check()
@@ -251,7 +243,7 @@ def test_a_rule_to_copy_that_the_other_grammar_lacks_is_named_with_the_way_out(h
         ("start -> unit", "There are no rules for unit."),
     ],
 )
-def test_a_grammar_that_derives_nothing_is_refused_at_once(
+def test_a_replaced_grammar_that_derives_nothing_is_rejected(
     source: str, hint: str, home: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "nothing.scfg"
@@ -261,8 +253,8 @@ def test_a_grammar_that_derives_nothing_is_refused_at_once(
     assert caught.value.hint == hint
 
 
-def test_the_released_tables_of_smcalflow_are_plugged_in_as_they_are(smcalflow_data: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "theirs"
+def test_the_published_tables_of_smcalflow_can_replace_the_grammar(smcalflow_data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "published"
     folder.mkdir()
     released = smcalflow_data / "smcalflow" / "grammar"
     for path in [*released.glob("*.csv"), ROOT / "benchmarks" / "smcalflow" / "literals.scfg"]:
@@ -272,10 +264,10 @@ def test_the_released_tables_of_smcalflow_are_plugged_in_as_they_are(smcalflow_d
     assert domain.left_out <= 3
     spaced = domain.constraint(BYTES, "canonical", template=bundled_template("canonical"))
     unspaced = domain.constraint(BYTES, "canonical")
-    back = 0
+    round_trips = 0
     for example in domain.examples[:40]:
         canonical = str(example.canonical)
         assert spaced.accepts(f" {canonical}".encode())
         assert unspaced.accepts(canonical.encode())
-        back += domain.program_of(canonical, "canonical") == example.program
-    assert back >= 36
+        round_trips += domain.program_of(canonical, "canonical") == example.program
+    assert round_trips >= 36

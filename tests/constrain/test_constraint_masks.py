@@ -21,7 +21,7 @@ def is_mid_character(prefix: bytes) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_mask_is_the_oracles_over_the_whole_vocabulary(case: Case, vocabulary: Vocabulary) -> None:
+def test_the_mask_equals_that_of_the_oracle_for_the_whole_vocabulary(case: Case, vocabulary: Vocabulary) -> None:
     start = compiled(case, vocabulary).start()
     for prefix in prefixes(case, vocabulary):
         state = start.advance(prefix) if prefix else start
@@ -32,7 +32,7 @@ def test_the_mask_is_the_oracles_over_the_whole_vocabulary(case: Case, vocabular
         assert state.may_end == case.oracle.accepts(prefix), prefix
 
 
-def test_hundreds_of_prefixes_are_judged_and_many_stop_within_a_character(vocabulary: Vocabulary) -> None:
+def test_at_least_200_prefixes_are_tested_and_20_end_within_a_character(vocabulary: Vocabulary) -> None:
     judged = [prefix for case in CONTEXT_FREE for prefix in prefixes(case, vocabulary)]
     assert len(judged) >= 200
     assert sum(map(is_mid_character, judged)) >= 20
@@ -40,7 +40,7 @@ def test_hundreds_of_prefixes_are_judged_and_many_stop_within_a_character(vocabu
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_no_walk_meets_a_dead_end_and_all_end_in_a_sentence(case: Case, vocabulary: Vocabulary) -> None:
+def test_every_random_walk_ends_in_a_sentence(case: Case, vocabulary: Vocabulary) -> None:
     constraint, rng = compiled(case, vocabulary), random.Random(7)
     for _ in range(WALKS):
         *_, last = random_walk(constraint, rng)
@@ -48,5 +48,5 @@ def test_no_walk_meets_a_dead_end_and_all_end_in_a_sentence(case: Case, vocabula
         assert case.oracle.accepts(last.text), last.text
 
 
-def test_a_thousand_walks_are_made() -> None:
+def test_at_least_a_thousand_random_walks_are_tested() -> None:
     assert len(CASES) * 2 * WALKS >= 1_000

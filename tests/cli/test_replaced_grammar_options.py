@@ -1,11 +1,11 @@
-"""`--grammar`, `--copy` and `--context`, as a user gives them; mistakes show before a model is loaded."""
+"""`--grammar`, `--copy` and `--context`; mistakes are reported before a model is loaded."""
 
 from pathlib import Path
 
 import pytest
 
 from fewparse.cli.domain import make_domain
-from support.cli_runner import HALL, Ended, fewparse, without_model
+from support.cli_runner import HALL, CommandResult, fewparse, without_model
 
 GRAMMAR = r"""
 start -> " " unit , unit
@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> str:
     return str(folder)
 
 
-def test_check_judges_a_domain_by_another_grammar(home: str, grammar: Path) -> None:
+def test_check_uses_the_replaced_grammar(home: str, grammar: Path) -> None:
     passed = fewparse("check", home, "--grammar", str(grammar), "--model", "none")
     assert passed.code == 0, passed.out + passed.err
     assert "undefined: " in passed.out
@@ -48,7 +48,7 @@ def test_check_judges_a_domain_by_another_grammar(home: str, grammar: Path) -> N
     )
 
 
-def test_a_parse_warns_of_names_without_rules_before_the_model_is_asked(
+def test_a_parse_warns_of_undefined_names_before_the_model_is_loaded(
     home: str, grammar: Path, tmp_path: Path
 ) -> None:
     ended = fewparse("parse", home, HALL, "--grammar", str(grammar), env=without_model(tmp_path))
@@ -56,33 +56,33 @@ def test_a_parse_warns_of_names_without_rules_before_the_model_is_asked(
     assert "pip could not download" in ended.err
 
 
-def asked(command: str, home: str, tmp_path: Path, *options: str | bytes) -> Ended:
+def run(command: str, home: str, tmp_path: Path, *options: str | bytes) -> CommandResult:
     utterance = [HALL] if command == "parse" else ["--split", "train"]
     return fewparse(command, home, *utterance, *options, env=without_model(tmp_path))
 
 
 @pytest.mark.parametrize("command", ["parse", "eval"])
-def test_a_rule_to_copy_that_the_other_grammar_lacks_can_be_done_without(
+def test_a_missing_rule_to_copy_is_an_error_unless_no_text_is_copied(
     command: str, home: str, grammar: Path, tmp_path: Path
 ) -> None:
     grammar.write_text(GRAMMAR)
-    refused = asked(command, home, tmp_path, "--grammar", str(grammar))
-    assert refused.code == 2
-    assert "unknown rule to copy 'NOTE'" in refused.err
-    assert "--no-copy" in refused.err
-    free = asked(command, home, tmp_path, "--grammar", str(grammar), "--no-copy")
+    rejected = run(command, home, tmp_path, "--grammar", str(grammar))
+    assert rejected.code == 2
+    assert "unknown rule to copy 'NOTE'" in rejected.err
+    assert "--no-copy" in rejected.err
+    free = run(command, home, tmp_path, "--grammar", str(grammar), "--no-copy")
     assert "pip could not download" in free.err
 
 
 MISTAKES: dict[str, tuple[list[str | bytes], str, str]] = {
-    "no such grammar": (["--grammar", "nowhere"], "nowhere: there is no such file or folder", ""),
+    "a missing grammar": (["--grammar", "nowhere"], "nowhere: there is no such file or folder", ""),
     "an empty folder": (["--grammar", "{empty}"], "the folder has no .scfg file", "one .scfg or .lark file"),
     "a grammar and a trie": (
         ["--grammar", "{other}", "--constraint", "trie"],
         "the constraint is `trie`",
         "Omit one",
     ),
-    "copies from a trie": (
+    "copying with a trie": (
         ["--constraint", "trie", "--copy"],
         "`trie` has no rules whose text could be copied",
         "Omit --copy",
@@ -92,23 +92,29 @@ MISTAKES: dict[str, tuple[list[str | bytes], str, str]] = {
         "`lisp` does not show the context",
         "--prompt chatml-context",
     ),
-    "a broken context": (["--context", b"\xff", "--prompt", "chatml-context"], "the context is not UTF-8", ""),
+    "a context that is not UTF-8": (
+        ["--context", b"\xff", "--prompt", "chatml-context"],
+        "the context is not UTF-8",
+        "",
+    ),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_with_its_next_step(mistake: str, home: str, grammar: Path, tmp_path: Path) -> None:
-    options, problem, next_step = MISTAKES[mistake]
+def test_a_mistake_is_reported_with_a_hint_before_the_model_is_loaded(
+    mistake: str, home: str, grammar: Path, tmp_path: Path
+) -> None:
+    options, problem, hint = MISTAKES[mistake]
     (tmp_path / "empty").mkdir()
     places = {"{empty}": str(tmp_path / "empty"), "{other}": str(grammar)}
-    ended = asked("parse", home, tmp_path, *(places.get(o, o) if isinstance(o, str) else o for o in options))
+    ended = run("parse", home, tmp_path, *(places.get(o, o) if isinstance(o, str) else o for o in options))
     assert ended.code in (1, 2)
     assert problem in ended.err
-    assert next_step in ended.err
+    assert hint in ended.err
     assert "pip" not in ended.err
 
 
-def test_a_context_stands_before_one_utterance(home: str, tmp_path: Path) -> None:
+def test_a_context_needs_the_utterance_as_an_argument(home: str, tmp_path: Path) -> None:
     ended = fewparse(
         "parse", home, "--context", "Hello.", "--prompt", "chatml-context", stdin=HALL, env=without_model(tmp_path)
     )
@@ -116,7 +122,7 @@ def test_a_context_stands_before_one_utterance(home: str, tmp_path: Path) -> Non
     assert "Give the utterance as an argument." in ended.err
 
 
-def test_a_benchmark_that_was_never_fetched_is_asked_for_by_its_name(tmp_path: Path) -> None:
+def test_parsing_a_missing_benchmark_is_an_error_with_the_download_command(tmp_path: Path) -> None:
     ended = fewparse("parse", "smcalflow", "hello", "--data", str(tmp_path))
     assert ended.code == 1
     assert "the examples of smcalflow are not in" in ended.err
@@ -124,20 +130,20 @@ def test_a_benchmark_that_was_never_fetched_is_asked_for_by_its_name(tmp_path: P
 
 
 BAD_TEXTS = {
-    "nothing": ("", "ends too early; expected '(set (' or '(ask ('"),
+    "empty": ("", "ends too early; expected '(set (' or '(ask ('"),
     "unbalanced": ("(set (lamp hall) on", "ends too early; expected ')'"),
     "too many brackets": ("(set (lamp hall) on))", "is not derived from character 21 on\n"),
-    "a function that is misspelt": ("(aks (lamp hall))", "is not derived from character 3 on; expected 'ask ('"),
-    "nothing of the kind": ("\u202e🦓", "is not derived from character 1 on; expected '(set (' or '(ask ('"),
+    "a misspelt function": ("(aks (lamp hall))", "is not derived from character 3 on; expected 'ask ('"),
+    "other characters": ("\u202e🦓", "is not derived from character 1 on; expected '(set (' or '(ask ('"),
     "an utterance": ("turn on the lamp", "is not derived from character 1 on; expected '(set (' or '(ask ('"),
 }
 
 
 @pytest.mark.parametrize("bad", BAD_TEXTS)
-def test_a_text_that_is_no_program_is_told_how_far_it_got(bad: str, tmp_path: Path) -> None:
-    text, said = BAD_TEXTS[bad]
-    grammar = tmp_path / "bare.scfg"
+def test_the_error_for_an_underivable_text_has_the_position_of_the_failure(bad: str, tmp_path: Path) -> None:
+    text, failure = BAD_TEXTS[bad]
+    grammar = tmp_path / "unspaced.scfg"
     grammar.write_text(GRAMMAR.replace('" " unit', "unit").replace('" (', '"('))
     ended = fewparse("grammar", "tree", str(grammar), text)
     assert ended.code == 1
-    assert ended.err.startswith(f"error: the text {said}")
+    assert ended.err.startswith(f"error: the text {failure}")

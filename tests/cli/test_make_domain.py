@@ -1,4 +1,4 @@
-"""A new domain folder is the starter under its own name."""
+"""A new domain folder is a copy of the starter with another name."""
 
 from pathlib import Path
 
@@ -18,20 +18,20 @@ def test_a_new_domain_is_the_starter_under_its_own_name(tmp_path: Path) -> None:
     assert domain.table.model_copy(update={"name": "starter"}) == starter.table
 
 
-def test_no_caches_of_the_starter_are_copied(tmp_path: Path) -> None:
+def test_bytecode_files_of_the_starter_are_not_copied(tmp_path: Path) -> None:
     assert load_domain("starter").executor is not None
     folder = make_domain("home", tmp_path / "home")
     assert not list(folder.rglob("*.pyc"))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "-x", 'x"', "x\n"])
-def test_a_name_that_would_not_be_one_is_refused_before_anything_is_made(name: str, tmp_path: Path) -> None:
+def test_an_invalid_name_is_rejected_and_no_folder_is_created(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a valid name for a domain"):
         make_domain(name, tmp_path / "home")
     assert not (tmp_path / "home").exists()
 
 
-def test_what_exists_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_folder_is_an_error_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     with pytest.raises(UsageError, match="exists already"):
         make_domain("home", tmp_path / "home")

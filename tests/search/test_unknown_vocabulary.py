@@ -1,4 +1,4 @@
-"""Search with models that tell little: the best few tokens only, by their bytes; or whole outputs only."""
+"""Search with models that report only the bytes of a few best tokens, or only complete outputs."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from fewparse.vocabulary import BYTES, Mask
 from support.byte_model import ByteModel
 from support.toy_model import ANYTHING, ToyModel
 
-TOLD = 3
+REPORTED = 3
 GRAMMAR = read_grammar(
     'start: "(" verb " " noun+ ")"\nverb: "xz" | "ask" | "zw"\nnoun: "é" | "日" | "b" | "q:" noun'
 )
@@ -46,8 +46,8 @@ any_settings = st.builds(
 )
 
 
-class Reticent(ByteModel):
-    """Tells the best three tokens of a place and no more: what it does not tell is no likelier than the last."""
+class TopTokensModel(ByteModel):
+    """Reports the three best tokens of a position; any other token is at most as probable as the last of them."""
 
     def next_tokens(
         self,
@@ -58,7 +58,9 @@ class Reticent(ByteModel):
         usage: Usage,
         allowed: Sequence[Mask] | None = None,
     ) -> list[NextTokens]:
-        return [few(a) for a in super().next_tokens(prompt, prefixes, min(k, TOLD), stop, usage, allowed)]
+        return [
+            truncated(a) for a in super().next_tokens(prompt, prefixes, min(k, REPORTED), stop, usage, allowed)
+        ]
 
     def sample(
         self,
@@ -69,14 +71,14 @@ class Reticent(ByteModel):
         guides: Sequence[Guide | None] = (),
     ) -> list[list[Completion]]:
         groups = super().sample(prompt, prefixes, sampling, usage, guides)
-        return [[c._replace(positions=tuple(map(few, c.positions))) for c in group] for group in groups]
+        return [[c._replace(positions=tuple(map(truncated, c.positions))) for c in group] for group in groups]
 
     def _with_ids(self, tokens: Prefix) -> Prefix:
-        return as_read(tokens)
+        return tokenized(tokens)
 
 
-class WholeOutputs(Reticent):
-    """Cannot be asked what follows the beginning of an output, as most models that converse."""
+class CompleteOutputsModel(TopTokensModel):
+    """Has no prefix continuation, like most chat models."""
 
     supports_prefix = False
 
@@ -97,26 +99,26 @@ class WholeOutputs(Reticent):
     def score(
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
-        raise AssertionError("it cannot be asked for the score of a text")
+        raise AssertionError("the model cannot score a text")
 
 
-def few(answer: NextTokens) -> NextTokens:
-    best = answer.best[:TOLD]
+def truncated(answer: NextTokens) -> NextTokens:
+    best = answer.best[:REPORTED]
     return answer._replace(best=best, complete=False, bound=best[-1].logprob if best else 0.0)
 
 
-def as_read(tokens: Prefix) -> Prefix:
-    """A prefix in tokens of the toy: a span that is none of them is read byte by byte."""
+def tokenized(tokens: Prefix) -> Prefix:
+    """Return a prefix in tokens of the toy model; a span that is not a token is split into bytes."""
     ids = ToyModel().vocabulary.ids
     pieces = [[t.bytes] if t.bytes in ids else [bytes([b]) for b in t.bytes] for t in tokens]
     return tuple(Token(piece, ids[piece]) for piece in chain.from_iterable(pieces))
 
 
 def exact_logprob(model: ToyModel, tokens: Prefix) -> float:
-    """What a finished output has in truth."""
-    said = as_read(tokens)
-    end = model.next_tokens(ANYTHING, [said], 1, b"\n", Usage())[0].end_logprob
-    return math.fsum(model.score(ANYTHING, [()], [said], Usage())[0]) + end
+    """Return the exact log-probability of a finished output."""
+    path = tokenized(tokens)
+    end = model.next_tokens(ANYTHING, [path], 1, b"\n", Usage())[0].end_logprob
+    return math.fsum(model.score(ANYTHING, [()], [path], Usage())[0]) + end
 
 
 def search(
@@ -134,10 +136,10 @@ constraints = st.one_of(
 
 
 @given(seed=seeds, constraint=constraints, settings=any_settings)
-def test_whatever_the_constraint_search_ends_with_well_formed_outputs(
+def test_search_returns_well_formed_outputs_for_any_constraint(
     seed: int, constraint: Constraint, settings: SearchSettings
 ) -> None:
-    found, _ = search(Reticent(ToyModel(seed)), constraint, settings)
+    found, _ = search(TopTokensModel(ToyModel(seed)), constraint, settings)
     assert found
     assert all(h.finished and constraint.accepts(h.text) for h in found)
     assert len({h.text for h in found}) == len(found)
@@ -145,45 +147,47 @@ def test_whatever_the_constraint_search_ends_with_well_formed_outputs(
 
 
 @given(seed=seeds, constraint=constraints, settings=any_settings)
-def test_no_output_has_less_than_its_true_log_probability(
+def test_the_log_probability_is_exact_or_an_upper_bound(
     seed: int, constraint: Constraint, settings: SearchSettings
 ) -> None:
     model = ToyModel(seed)
-    found, events = search(Reticent(model), constraint, settings)
-    spelt = {span for event in events if isinstance(event, Spelled) for span in event.spans}
+    found, events = search(TopTokensModel(model), constraint, settings)
+    spelled = {span for event in events if isinstance(event, Spelled) for span in event.spans}
     for hypothesis in found:
         true = exact_logprob(model, hypothesis.tokens)
         assert hypothesis.logprob >= true - 1e-6
-        if not any(token.bytes in spelt for token in hypothesis.tokens):
+        if not any(token.bytes in spelled for token in hypothesis.tokens):
             assert hypothesis.logprob == pytest.approx(true)
 
 
 @given(seed=seeds, decoder=st.sampled_from(["greedy", "beam", "speculative"]), width=st.integers(1, 5))
-def test_where_nothing_told_may_follow_the_constraints_own_span_or_characters_do(
+def test_if_no_listed_token_is_allowed_the_constraint_provides_a_span_or_characters(
     seed: int, decoder: str, width: int
 ) -> None:
-    settings = SearchSettings(decoder=decoder, width=width, max_tokens=12, alternatives=TOLD)
-    found, events = search(Reticent(ToyModel(seed)), Trie(["wxyz", "wxyw"], BYTES), settings)
-    spelt = [event for event in events if isinstance(event, Spelled)]
-    assert Spelled(b"", (b"wxy",)) in spelt
-    assert Spelled(b"wxy", (b"w", b"z")) in spelt
+    settings = SearchSettings(decoder=decoder, width=width, max_tokens=12, alternatives=REPORTED)
+    found, events = search(TopTokensModel(ToyModel(seed)), Trie(["wxyz", "wxyw"], BYTES), settings)
+    spelled = [event for event in events if isinstance(event, Spelled)]
+    assert Spelled(b"", (b"wxy",)) in spelled
+    assert Spelled(b"wxy", (b"w", b"z")) in spelled
     assert {h.text for h in found} <= {b"wxyz", b"wxyw"}
     assert found[0].tokens[0].bytes == b"wxy"
 
 
-def test_a_character_of_several_bytes_is_spelt_whole() -> None:
+def test_a_character_of_several_bytes_is_not_split() -> None:
     found, events = search(
-        Reticent(ToyModel()), Trie(["日本", "é!"], BYTES), SearchSettings(decoder="beam", width=3, max_tokens=12)
+        TopTokensModel(ToyModel()),
+        Trie(["日本", "é!"], BYTES),
+        SearchSettings(decoder="beam", width=3, max_tokens=12),
     )
     assert Spelled(b"", ("é".encode(), "日".encode())) in events
     assert {h.text.decode() for h in found} == {"日本", "é!"}
 
 
 @given(seed=seeds, constraint=constraints, settings=any_settings)
-def test_a_model_of_whole_outputs_is_asked_once_and_what_is_cut_is_closed(
+def test_without_prefix_continuation_one_round_is_run_and_cut_outputs_are_completed(
     seed: int, constraint: Constraint, settings: SearchSettings
 ) -> None:
-    model = WholeOutputs(ToyModel(seed))
+    model = CompleteOutputsModel(ToyModel(seed))
     if settings.decoder != "speculative":
         with pytest.raises(UsageError) as caught:
             search(model, constraint, settings)
@@ -193,5 +197,5 @@ def test_a_model_of_whole_outputs_is_asked_once_and_what_is_cut_is_closed(
     assert sum(isinstance(event, RoundStarted) for event in events) == 1
     assert found
     assert all(h.finished and constraint.accepts(h.text) and h.logprob <= 0 for h in found)
-    closed = [event for event in events if isinstance(event, Completed)]
-    assert [event.prefix + event.completion for event in closed] in ([], [found[0].text])
+    completed = [event for event in events if isinstance(event, Completed)]
+    assert [event.prefix + event.completion for event in completed] in ([], [found[0].text])
