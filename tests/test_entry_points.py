@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli_runner import HALL, Ended, fewparse_process
+from support.cli_runner import HALL, CommandResult, fewparse_process
 
 RETRIEVER = """
 class Backwards:
@@ -46,7 +46,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(installed: Path, *arguments: str) -> Ended:
+def run(installed: Path, *arguments: str) -> CommandResult:
     path = os.pathsep.join(filter(None, [str(installed), os.environ.get("PYTHONPATH")]))
     return fewparse_process(*arguments, env={"PYTHONPATH": path})
 

@@ -11,7 +11,7 @@ from fewparse.errors import DomainError
 from fewparse.testing import CONSTRAINT_LAWS
 from fewparse.vocabulary import BYTES
 from support.letters_domain import make_letters
-from support.toy_model import ToyModel
+from support.toy_model import LongContextToyModel
 
 FILE = '''\
 """A constraint to a fixed number of letters."""
@@ -43,10 +43,6 @@ class LettersConstraint(ConstraintKind):
 LINE = {"letters": "my_constraint:LettersConstraint"}
 
 
-class RoomyModel(ToyModel):
-    context_length = 10_000
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my_constraint.py").write_text(FILE)
@@ -67,7 +63,7 @@ def test_it_keeps_the_laws(folder: Path, law: Callable[..., None]) -> None:
 
 
 def test_a_domain_can_name_it_with_settings_of_its_own(folder: Path) -> None:
-    parse = Parser.from_domain(folder, RoomyModel(), decoder="beam", width=9).parse("one")
+    parse = Parser.from_domain(folder, LongContextToyModel(), decoder="beam", width=9).parse("one")
     assert {candidate.text for candidate in parse.candidates} <= {a + b for a in "xyz" for b in "xyz"}
     assert parse.program is not None
 

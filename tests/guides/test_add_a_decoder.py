@@ -7,7 +7,7 @@ import pytest
 from fewparse import Parser
 from fewparse.search.decoder import DECODERS
 from support.letters_domain import make_letters
-from support.toy_model import ToyModel
+from support.toy_model import LongContextToyModel
 
 FILE = '''\
 """Best-first search: always extend the hypothesis with the best score."""
@@ -35,10 +35,6 @@ BEST_FIRST = Decoder(best_first_search)
 LINE = {"best-first": "my_decoder:BEST_FIRST"}
 
 
-class RoomyModel(ToyModel):
-    context_length = 10_000
-
-
 @pytest.fixture(autouse=True)
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_decoder.py").write_text(FILE)
@@ -51,8 +47,8 @@ def test_a_domain_and_a_parser_can_name_it(tmp_path: Path) -> None:
     domain = make_letters(folder)
     settings = folder / "domain.toml"
     settings.write_text(settings.read_text().replace('"greedy"', '"best-first"'))
-    parser = Parser.from_domain(folder, RoomyModel())
+    parser = Parser.from_domain(folder, LongContextToyModel())
     assert parser.options.describe() == "best-first 5"
     found = parser.parse("one")
-    wide = Parser.from_domain(domain, RoomyModel(), decoder="beam", width=20).parse("one")
+    wide = Parser.from_domain(domain, LongContextToyModel(), decoder="beam", width=20).parse("one")
     assert found.program in {candidate.program for candidate in wide.candidates}

@@ -10,7 +10,7 @@ from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.testing import RETRIEVER_LAWS
 from support.cli_runner import fewparse
 from support.letters_domain import make_letters
-from support.toy_model import ToyModel
+from support.toy_model import LongContextToyModel, ToyModel
 
 FILE = '''\
 """Retrieve the examples whose utterances have the most similar length."""
@@ -45,14 +45,12 @@ def test_it_keeps_the_laws(law: Callable[..., None]) -> None:
 
 
 def test_a_domain_and_a_parser_can_name_it(tmp_path: Path) -> None:
-    class RoomyModel(ToyModel):
-        context_length = 10_000
 
     folder = tmp_path / "letters"
     make_letters(folder)
     settings = folder / "domain.toml"
     settings.write_text(settings.read_text().replace('"bm25"', '"length"'))
-    parser = Parser.from_domain(folder, RoomyModel())
+    parser = Parser.from_domain(folder, LongContextToyModel())
     assert [example.utterance for example in parser.parse("three").examples] == ["three", "one"]
 
 
