@@ -1,4 +1,4 @@
-"""The plain values: examples, candidates and parses."""
+"""Value classes: examples, candidates and parses."""
 
 import json
 from dataclasses import dataclass

@@ -22,7 +22,7 @@ def test_a_domain_is_judged_beside_what_needs_no_model(lamps: str) -> None:
     assert title.startswith(
         "lamps: 2 test items, target canonical, 3 training examples, 2 in the prompt by bm25 (best-last)"
     )
-    assert title.endswith(", compared by answer; the constraint admits 2 of 2 gold outputs")
+    assert title.endswith(", compared by answer; the constraint accepts 2 of 2 gold outputs")
     assert not empty
     assert heads.startswith("system  ")
     assert [line.split("  ")[0] for line in table] == [
@@ -99,7 +99,7 @@ def test_another_file_of_the_data_is_parsed_by_its_name_and_judged_by_normal_for
     assert done.code == 0, done.err
     report = json.loads(done.out)
     assert report["title"].startswith("lamps: 2 dev_2 items, target program")
-    assert report["title"].endswith(", compared by normal form; the constraint admits 1 of 2 gold outputs")
+    assert report["title"].endswith(", compared by normal form; the constraint accepts 1 of 2 gold outputs")
     nearest = next(row for row in report["rows"] if row["system"].endswith("bm25"))
     assert (nearest["accuracy"]["value"], nearest["exact_match"]["value"]) == (0.5, 0)
 

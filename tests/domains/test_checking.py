@@ -116,7 +116,7 @@ def test_a_program_whose_canonical_comes_back_as_another_is_an_error(make: Make)
     )
     found = report(folder).findings
     assert [f.kind for f in found if f.level == "error"] == ["round trip"]
-    assert '"turn on the lamp" comes back as (on lamp), not as (so lamp)' in found[0].message
+    assert '"turn on the lamp" is translated back to (on lamp), not to (so lamp)' in found[0].message
 
 
 def test_a_canonical_utterance_that_is_not_the_shortest_for_its_program_is_warned_of(make: Make) -> None:
@@ -124,7 +124,7 @@ def test_a_canonical_utterance_that_is_not_the_shortest_for_its_program_is_warne
     given = {"utterance": "lamp 1", "program": "(on lamp)", "canonical": "please turn on the lamp"}
     (finding,) = report(make(given, grammar=longer)).findings
     assert (finding.level, finding.kind, finding.location) == ("warning", "round trip", "examples.jsonl:4")
-    assert finding.message.startswith('"please turn on the lamp" comes back as "turn on the lamp"')
+    assert finding.message.startswith('"please turn on the lamp" is translated back to "turn on the lamp"')
 
 
 def test_ambiguity_is_noted_with_the_worst_case(make: Make) -> None:

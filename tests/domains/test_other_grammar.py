@@ -206,7 +206,7 @@ def test_fetched_examples_that_it_cannot_say_are_left_out_and_counted(fetched: P
     domain = load_domain("smcalflow", fetched, pool=2, grammar=other, copy=False)
     spoken = domain.for_target("canonical")
     assert [example.canonical for example in spoken.examples] == ["turn on the lamp"]
-    assert spoken.left_out == 1
+    assert spoken.underivable == 1
     assert [e.program for e in spoken.spare_examples] == [e.program for e in domain.spare_examples]
     assert len(domain.spare_examples) == 1
     assert domain.for_target("program") is domain
@@ -269,7 +269,7 @@ def test_the_released_tables_of_smcalflow_are_plugged_in_as_they_are(smcalflow_d
         (folder / path.name).write_bytes(path.read_bytes())
     whole = load_domain("smcalflow", smcalflow_data, grammar=folder, copy=False)
     domain = whole.for_target("canonical")
-    assert domain.left_out <= 3
+    assert domain.underivable <= 3
     spaced = domain.constraint(BYTES, "canonical", template=bundled_template("canonical"))
     unspaced = domain.constraint(BYTES, "canonical")
     back = 0

@@ -28,11 +28,11 @@ from fewparse.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Domain:
-    """What to parse into.
+    """The settings and examples of a domain, and its grammar, prompts and executor.
 
     `folder` holds the settings (`table`), the grammar, prompt templates and the executor; `data` holds the
-    examples, usually in the same folder. `examples` is the pool of training examples. `own_grammar` is false where
-    the caller replaced the grammar; `left_out` counts examples of the pool that the grammar does not derive.
+    examples, usually in the same folder. `examples` is the pool of training examples. `own_grammar` is false if
+    the caller replaced the grammar; `underivable` counts examples of the pool that the grammar does not derive.
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class Domain:
     examples: tuple[Example, ...]
     data: Path
     own_grammar: bool = True
-    left_out: int = 0
+    underivable: int = 0
 
     @property
     def name(self) -> str:
@@ -56,10 +56,10 @@ class Domain:
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:
         """Training examples beyond the pool, for choosing settings."""
-        return read_examples(self.data / EXAMPLES)[len(self.examples) + self.left_out :]
+        return read_examples(self.data / EXAMPLES)[len(self.examples) + self.underivable :]
 
     def adapter_path(self, target: Target) -> Path:
-        """The path of the adapter for a target, which may not exist: beside the examples."""
+        """The path of the adapter for a target, next to the examples; the file may not exist."""
         return self.data / f"adapter-{target}.gguf"
 
     def data_sha256(self, target: Target) -> str:
@@ -122,7 +122,7 @@ class Domain:
     def for_target(self, target: Target) -> "Domain":
         """Return the domain with examples for a target: missing canonical utterances come from the grammar.
 
-        Examples of a benchmark dataset that the grammar does not derive are left out; in a domain's own folder
+        Examples of a benchmark dataset that the grammar does not derive are excluded; in a domain's own folder
         such an example is an error.
         """
         if target == "program" or all(example.canonical for example in self.examples) or self.translator is None:
@@ -134,7 +134,7 @@ class Domain:
                 f"the grammar derives the program of none of the {len(paired)} examples of {self.name}",
                 f"{self._check_command} shows where each of them fails.",
             )
-        targeted = replace(self, examples=usable, left_out=len(paired) - len(usable))
+        targeted = replace(self, examples=usable, underivable=len(paired) - len(usable))
         targeted.__dict__.update(language=self.language, translator=self.translator)  # read and compiled once
         return targeted
 
@@ -232,15 +232,15 @@ class Domain:
         """Load a function from a file of the folder, or from a module."""
         if name is None:
             return None
-        place, _, attribute = name.partition(":")
+        source, _, attribute = name.partition(":")
         path = self.folder / "domain.toml"
         try:
-            module = load_file(self.folder / place) if place.endswith(".py") else importlib.import_module(place)
+            module = load_file(self.folder / source) if source.endswith(".py") else importlib.import_module(source)
         except Exception as error:
-            raise DomainError(f"the {purpose} {place} cannot be loaded: {error!r}", path) from error
+            raise DomainError(f"the {purpose} {source} cannot be loaded: {error!r}", path) from error
         function = getattr(module, attribute, None)
         if not callable(function):
-            raise DomainError(f"the {purpose} {place} has no function `{attribute}`", path)
+            raise DomainError(f"the {purpose} {source} has no function `{attribute}`", path)
         return function  # type: ignore[no-any-return]
 
     def execute(self, program: str) -> Any:
