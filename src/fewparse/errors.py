@@ -118,10 +118,15 @@ class SourceError(FewparseError):
         self.path, self.line, self.column = path, line, column
 
 
-def listed(names: Sequence[str]) -> str:
-    """Join names for a message; long lists are shortened."""
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(names[:MAX_LISTED]) + more
+def listed(names: Sequence[str], limit: int = MAX_LISTED) -> str:
+    """Join names for a message; of a longer list, only the first `limit` names and the number of the others."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
+def line_and_column(source: str, at: int) -> tuple[int, int]:
+    """Return the line and column, counted from 1, of an offset into a source text."""
+    return source.count("\n", 0, at) + 1, at - source.rfind("\n", 0, at)
 
 
 def caret(text: str, at: int) -> str:

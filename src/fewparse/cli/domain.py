@@ -85,7 +85,7 @@ def check(
     model: Annotated[
         str,
         typer.Option(
-            help="Model whose tokens must be able to spell all texts: embedded | gguf:PATH | hf:PATH_OR_NAME | none."
+            help="Model whose tokens must spell all outputs: embedded | gguf:PATH | hf:PATH_OR_NAME | none."
         ),
     ] = EMBEDDED,
     grammar: options.Grammar = None,

@@ -38,8 +38,8 @@ def evaluation(
         Split,
         options.option(
             options.INPUT,
-            "Items to parse: `test` (held-out examples), `train` (training examples, each parsed without itself in "
-            "the prompt), or the name of another .jsonl file of the domain's data.",
+            "Items to parse: `test` (held-out examples), `train` (training examples, each parsed without itself "
+            "in the prompt), or the name of another .jsonl file of the domain's data.",
         ),
     ] = TEST,
     limit: Annotated[int | None, options.option(options.INPUT, "Use only the first LIMIT items.", min=1)] = None,

@@ -122,7 +122,7 @@ class CfgConstraint(Constraint):
         if copy:
             grammar = copy_spans(grammar, copy, utterance)
         trimmed = trim(grammar.with_prefix(lead))
-        self.dropped = trimmed.unproductive + trimmed.unreachable
+        self.useless = trimmed.unproductive + trimmed.unreachable
         self.grammar = trimmed.grammar
         if not self.grammar.rules:
             raise ConstraintError(

@@ -77,7 +77,7 @@ def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utte
         before = len(possible)
         for node in forest.nodes:
             if node.name in characters:
-                text = characters[node.name].decoded(forest.text[node.begin : node.end])
+                text = characters[node.name].decoded(forest.text[node.start : node.end])
                 if text is not None and is_span(text, utterance):
                     possible.add(node)
             elif any(is_possible(packed, possible) for packed in node.packed):

@@ -154,7 +154,8 @@ class Check:
                 message = f'"{canonical}" is translated back to {back}, not to {example.program}'
                 yield Finding("error", "round trip", message, located.location)
             elif back is not None and canonical != translation.best:
-                message = f'"{canonical}" is translated back to "{translation.best}", the shortest utterance of its program'
+                shortest = f'"{translation.best}", the shortest utterance of its program'
+                message = f'"{canonical}" is translated back to {shortest}'
                 yield Finding("warning", "round trip", message, located.location)
             if canonical == translation.best and canonical != example.canonical:
                 forest = self._parsers["canonical"].parse(canonical)

@@ -80,7 +80,7 @@ def load_domain(
         benchmark = domain.name.partition("/")[0]
         raise DataUnavailable(
             f"the examples of {domain.name} are not in {domain.data}",
-            f"Download them: fewparse data get {benchmark}. Or import them: fewparse data import {benchmark} FOLDER",
+            f"Download them: fewparse data get {benchmark}. Or import them: fewparse data import {benchmark} DIR",
         )
     needs_canonical = table.target == "canonical" and not domain.constraint_kind.synchronous
     examples = read_examples(path, (*PAIR, "canonical") if needs_canonical else PAIR)

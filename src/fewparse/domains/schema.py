@@ -79,7 +79,7 @@ class RetrieveTable(Table):
 class ConstraintTable(Table):
     """[constraint]: which outputs are well-formed.
 
-    A kind uses some of these settings (see `domains/constraints.py`); one with its own settings extends this table.
+    A kind uses some of these settings (see `constraints.py`); one with its own settings extends this table.
     """
 
     kind: Annotated[str, name_in(CONSTRAINT_KINDS)] = "grammar"

@@ -59,7 +59,7 @@ def read_error_response(
 
 
 def context_overflow(payload: Any, message: str) -> ContextOverflow | None:
-    """Return the error for a prompt beyond the context length; None if the message does not contain both lengths."""
+    """Return the error for a prompt beyond the context length; None if the message lacks one of the lengths."""
     error = error_object(payload)
     if isinstance(error.get("n_prompt_tokens"), int) and isinstance(error.get("n_ctx"), int):
         return ContextOverflow(error["n_prompt_tokens"], error["n_ctx"])
