@@ -90,4 +90,4 @@ Listener = Callable[[Event], None]
 
 
 def ignore(_event: Event) -> None:
-    """A listener that does nothing."""
+    """Ignore an event: the default listener."""

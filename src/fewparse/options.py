@@ -182,7 +182,7 @@ def prepare(
 
 
 def find_adapter(domain: Domain, target: Target, model: str, requested: str | Path | None) -> Adapter | None:
-    """Return the requested adapter, or the domain's own where the embedded model is used with its own grammar."""
+    """Return the requested adapter, or the domain's own if the embedded model is used with its own grammar."""
     if requested == NO_ADAPTER:
         return None
     if requested is not None:

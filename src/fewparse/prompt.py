@@ -67,7 +67,7 @@ class Template:
 
     `lead` is the text between the end of the prompt and the output (usually a space): a prompt never ends in a
     space, so the output starts with it. `stop` ends an output. `context` is the text that replaces {context} in an
-    example or a query; empty where there is no context. `instruction` is the system message for chat models, by
+    example or a query; empty if there is no context. `instruction` is the system message for chat models, by
     default the preamble.
     """
 

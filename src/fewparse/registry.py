@@ -49,7 +49,7 @@ class Registry(Generic[T]):
         return name
 
     def __getitem__(self, name: str) -> T:
-        """The implementation of that name, imported on first use."""
+        """Return the implementation of a name, imported on first use."""
         if name not in self._loaded:
             self._loaded[name] = self._load(self.check(name))
         return self._loaded[name]

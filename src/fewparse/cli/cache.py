@@ -18,7 +18,7 @@ app = typer.Typer(help="Inspect or clear the cache of responses of remote models
 
 @app.command()
 def stats(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as one JSON object.")] = False,
 ) -> None:
     """Show the path of the response cache, the number of responses and their size."""
     with open_cache() as cache:

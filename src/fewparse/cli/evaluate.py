@@ -86,8 +86,9 @@ def evaluation(
 ) -> None:
     """Evaluate a domain on held-out examples: accuracy, cost and speed, compared with baselines without a model.
 
-    A program is correct if it has the answer of the gold program; where the domain cannot execute, if it has the
-    same normal form or text. A program that fails to execute or has no normal form is wrong.
+    A program is correct if it has the same answer as the gold program or, in
+    a domain without an executor, the same normal form or text. A program that
+    fails to execute or has no normal form is wrong.
     """
     shared: ParserOptions = {
         "target": target,

@@ -55,8 +55,8 @@ def translate(
 ) -> None:
     """Translate each line of standard input, including its leading blanks, to one JSON object.
 
-    For a line without a translation, `output` is null and `error` is the reason. `derivations` is null if the line
-    has infinitely many.
+    For a line without a translation, `output` is null and `error` is the reason.
+    `derivations` is null if the line has infinitely many.
     """
     translator = make_translator(resolve_grammar(grammar, dialect), to, scorer, learn)
     translate_line = translator.to_program if to == "program" else translator.to_utterance

@@ -29,9 +29,9 @@ app.add_typer(data.app, name="data")
 app.add_typer(cache.app, name="cache")
 
 
-def show_version(wanted: bool) -> None:
+def show_version(requested: bool) -> None:
     """Print the version and exit."""
-    if wanted:
+    if requested:
         typer.echo(f"fewparse {fewparse.__version__}")
         raise typer.Exit
 
@@ -46,7 +46,7 @@ def main(
 
 
 def run() -> None:
-    """The entry point."""
+    """Run the command line; errors are printed and become exit codes."""
     try:
         app(prog_name="fewparse")
     except FewparseError as error:

@@ -45,7 +45,7 @@ def probe(
     base_url: options.BaseUrl = None,
     timeout: options.Timeout = None,
     deadline: options.Deadline = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Find out by a few small requests what a server supports, and store the result."""
     from fewparse.lm.http.load import KINDS, probe_model

@@ -137,7 +137,7 @@ def check_context(context: str, utterance: str | None, template: Template) -> No
     if context and not template.has_context:
         raise UsageError(
             f"the prompt `{template.name}` does not show the context",
-            "Use --prompt chatml-context, or a template of your own that contains {context}.",
+            "Use --prompt chatml-context, or your own template that contains {context}.",
         )
 
 

@@ -48,7 +48,7 @@ class CfgState(State):
         return accepting
 
     def advance(self, piece: bytes) -> State | None:
-        """Consume the bytes, as one token where the vocabulary has it."""
+        """Consume the bytes, as one token if the vocabulary has it."""
         if not piece:
             return None
         whole = self.vocabulary.ids.get(piece)

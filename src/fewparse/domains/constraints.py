@@ -69,7 +69,7 @@ class ConstraintKind(ABC):
 
     @property
     def grammar(self) -> Grammar | SynchronousGrammar | None:
-        """The grammar, where there is one."""
+        """The grammar; None if there is none."""
         return None
 
     def gbnf(self, target: Target, lead: str, utterance: str) -> str:

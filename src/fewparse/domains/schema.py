@@ -180,7 +180,7 @@ def owner_of(schema: type[Table], where: list[str]) -> type[Table]:
 
 
 def line_of(source: str, where: list[str]) -> int | None:
-    """Return the line of a key: below its table's header, or that of an inline table."""
+    """Return the line of a key: below its table's header, or the line of an inline table."""
     lines = source.splitlines()
     start = 0
     for part in where[:-1]:

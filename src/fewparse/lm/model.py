@@ -77,7 +77,7 @@ class Sampling:
 
     `n` is the number of samples per prefix. At `temperature` 0 decoding is greedy and all samples are equal.
     `max_tokens` limits the tokens of prefix and completion together. `stop` ends a sample at the first token that
-    starts with these bytes. The same `seed` gives the same samples, where the model is deterministic.
+    starts with these bytes. The same `seed` gives the same samples, if the model is deterministic.
 
     `alternatives` is the number of tokens in each `Completion.positions`. Servers include ending tokens in that
     number, so their positions may hold fewer.
@@ -95,7 +95,7 @@ class Sampling:
 
 
 class Guide(Protocol):
-    """Stops a sample early, such as where it leaves the grammar, so that no work is spent on useless tokens.
+    """Stops a sample early, for example when it leaves the grammar, so that no work is spent on useless tokens.
 
     A model returns no tokens of a sample after the one at which its guide returns None. A guide never changes
     which tokens are sampled before.

@@ -14,7 +14,7 @@ class Usage:
 
     Models in this process also count what they evaluate: `prefill_tokens` of the prompt, `forward_tokens` after
     it, in `forward_passes` batches. `seconds` is wall-clock time spent in the model. `cost` is in US dollars: 0
-    for free models, None where the price is unknown.
+    for free models, None if the price is unknown.
     """
 
     requests: int = 0

@@ -18,7 +18,7 @@ from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import is_text
 
 REPORTED_TOKENS = 100
-"""How many next tokens are requested where the vocabulary, and so the set of allowed tokens, is unknown."""
+"""How many next tokens are requested if the vocabulary, and so the set of allowed tokens, is unknown."""
 MAX_CHARACTERS, MAX_CHARACTER_BYTES = 256, 4
 
 
@@ -44,7 +44,7 @@ class SearchContext:
         return completions
 
     def best_allowed(self, live: Sequence[Hypothesis], width: int) -> list[NextTokens]:
-        """Return the best allowed next tokens of each hypothesis, exact where the vocabulary is known."""
+        """Return the best allowed next tokens of each hypothesis, exact if the vocabulary is known."""
         self._check_cancelled()
         for hypothesis in live:
             hypothesis.state.must_end  # noqa: B018 -- raises at a dead end, before a request is spent on it

@@ -20,7 +20,7 @@ class Decoder:
     `search` takes the shared state of a search and the hypotheses to start from, and returns the finished
     hypotheses; if nothing finished, those that reached the length limit. `needs_prefix`: it queries the
     model about partial outputs. `samples`: it samples whole completions, which a server can constrain by a
-    grammar. `label` shows the width, where the decoder has one.
+    grammar. `label` shows the width, if the decoder has one.
     """
 
     search: Search

@@ -11,7 +11,7 @@ from fewparse.lm.model import NextTokens, Prefix, ScoredToken
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Tokens with their log-probability at temperature 1; a finished one includes that of ending."""
+    """Tokens with their log-probability at temperature 1, which includes the end of a finished hypothesis."""
 
     tokens: Prefix
     logprob: float

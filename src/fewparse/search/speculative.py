@@ -145,7 +145,7 @@ class Expansion:
         return branches
 
     def _back_off(self, stuck: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """Take one step of constrained decoding where no sample had a valid first token."""
+        """Take one step of constrained decoding for hypotheses of which no sample had a valid first token."""
         if not stuck:
             return []
         found = []

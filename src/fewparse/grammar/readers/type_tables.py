@@ -74,7 +74,7 @@ class Entry:
     """A row of a type table: a constructor of values of a type from arguments.
 
     `key` is the name of its row in the template table. The only argument of a getter is the object, named after
-    its type; that of a field is the field's value.
+    its type; the only argument of a field is the field's value.
     """
 
     kind: Kind

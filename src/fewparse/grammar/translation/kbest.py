@@ -109,7 +109,7 @@ class SlackSearch:
                             growing = forest.cyclic
 
     def _is_within(self, left: int) -> bool:
-        """Return whether the remaining slack is not negative; record the excess where it is."""
+        """Return whether the remaining slack is not negative; record the excess if it is."""
         if left < 0 and (self.least_excess is None or -left < self.least_excess):
             self.least_excess = -left
         return left >= 0
