@@ -70,5 +70,5 @@ def tmp_path_domain(folder: Path) -> Path:
 
 
 def test_settings_of_loading_are_rejected_for_a_loaded_domain(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="loaded already: `pool`"):
+    with pytest.raises(UsageError, match="`pool` cannot be set for a domain that is already loaded"):
         Parser.from_domain(make_letters(tmp_path), RoomyModel(), pool=1)

@@ -131,11 +131,7 @@ class Probe:
         self._max_attempts = MAX_ATTEMPTS
         try:
             return test()
-        except (
-            ServerRejected,
-            ServerUnsupported,
-            IndexError,
-        ):  # IndexError: a response without choices or entries
+        except (ServerRejected, ServerUnsupported, IndexError):  # IndexError: no choices or no entries
             return False
         except ServerUnavailable as error:
             if "status 500" in error.message:
@@ -223,9 +219,7 @@ class Probe:
         if self._chat or not vocabulary_size or not self._passes(lambda: lists_enough(vocabulary_size)):
             self._largest(CHAT_TOP_LOGPROBS if self._chat else TOP_LOGPROBS, lists_enough)
         if not longest:
-            raise ServerUnsupported(
-                f"{self._client.url} lists no alternatives to the tokens it samples", USE_ANOTHER
-            )
+            raise ServerUnsupported(f"{self._client.url} lists no alternatives to its samples", USE_ANOTHER)
         return longest
 
     def _next_tokens(self, top: int, temperature: int = 1) -> tuple[ScoredToken, ...]:
