@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -161,8 +161,9 @@ class Parser:
     async def aparse(self, utterance: str, context: str = "") -> Parse:
         """Run `parse` in a thread; cancelling the task cancels the parse."""
         cancel = threading.Event()
+        work = partial(self.parse, utterance, context, cancel=cancel)
         try:
-            return await asyncio.to_thread(self.parse, utterance, context, cancel=cancel)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         finally:
             cancel.set()
 
@@ -215,6 +216,11 @@ class Parser:
             yield
         finally:
             self._slots.release()
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        """The threads of `aparse`: asyncio's own pool may have fewer than the model serves."""
+        return ThreadPoolExecutor(self.model.max_concurrency, thread_name_prefix="fewparse")
 
     @cached_property
     def _retriever(self) -> Retriever:

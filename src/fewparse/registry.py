@@ -38,9 +38,9 @@ class Registry(Generic[T]):
         return (*self.bundled, *self.added)
 
     @property
-    def choices(self) -> str:
-        """The names for a help text."""
-        return " | ".join(self.names)
+    def choices(self) -> tuple[str, ...]:
+        """The names for a help text; those of entry points are listed without importing them."""
+        return (*self.bundled, *(point.name for point in self._entry_points if point.name not in self.bundled))
 
     def check(self, name: str) -> str:
         """Return a known name; raise `UnknownName` with suggestions for any other."""
@@ -61,10 +61,14 @@ class Registry(Generic[T]):
         return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
 
     @cached_property
+    def _entry_points(self) -> tuple[EntryPoint, ...]:
+        return tuple(entry_points(group=self._group)) if self._group else ()
+
+    @cached_property
     def added(self) -> dict[str, T]:
         """The implementations that installed packages add."""
         found: dict[str, T] = {}
-        for point in entry_points(group=self._group) if self._group else ():
+        for point in self._entry_points:
             if point.name in self.bundled or point.name in found:
                 warn(self.kind, point, "its name is already taken")
                 continue

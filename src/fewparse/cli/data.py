@@ -13,7 +13,7 @@ from fewparse.datasets.storage import ImportResult, StoredDomain, data_folder
 
 app = typer.Typer(help="Download, import and list benchmark datasets.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help=f"Name of the dataset: {DATASETS.choices}.")]
+Name = Annotated[str, typer.Argument(help=f"Name of the dataset: {options.listing(DATASETS)}.")]
 
 
 @app.command()

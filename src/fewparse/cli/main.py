@@ -2,13 +2,14 @@
 
 import os
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 import fewparse
 from fewparse.cli import cache, data, domain, evaluate, grammar, models, parse, tune
-from fewparse.cli.console import INTERRUPTED, show_error
+from fewparse.cli.console import INTERRUPTED, show_error, warn
 from fewparse.errors import FewparseError
 
 app = typer.Typer(
@@ -45,8 +46,14 @@ def main(
     """Turn a handful of examples and a grammar into a semantic parser."""
 
 
+def show_warning(message: Warning | str, *_location: Any, **_rest: Any) -> None:
+    """Print a Python warning like the other warnings of the commands."""
+    warn(str(message))
+
+
 def run() -> None:
     """Run the command line; errors are printed and become exit codes."""
+    warnings.showwarning = show_warning
     try:
         app(prog_name="fewparse")
     except FewparseError as error:

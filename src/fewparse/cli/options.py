@@ -7,7 +7,8 @@ import typer
 
 from fewparse import example
 from fewparse.domains.constraints import CONSTRAINT_KINDS
-from fewparse.lm.load import model_names
+from fewparse.lm.load import model_choices
+from fewparse.registry import Registry
 from fewparse.retrieve import retriever
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.decoder import DECODERS
@@ -21,6 +22,11 @@ def option(panel: str, help: str, *names: str, **settings: Any) -> Any:  # noqa:
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
 
 
+def listing(registry: Registry[Any]) -> str:
+    """Return the names of a registry for a help text."""
+    return " | ".join(registry.choices)
+
+
 Domain = Annotated[str, typer.Argument(help="Name of a domain, or path of its folder.")]
 Data = Annotated[
     Path | None,
@@ -32,7 +38,7 @@ Target = Annotated[
     option(INPUT, f"Output of the model: {' | '.join(example.TARGETS)}.", parser=str, metavar="TEXT"),
 ]
 
-Decoder = Annotated[str | None, option(DECODING, f"Search algorithm: {DECODERS.choices}.")]
+Decoder = Annotated[str | None, option(DECODING, f"Search algorithm: {listing(DECODERS)}.")]
 Width = Annotated[int | None, option(DECODING, "Beam size, or number of samples per hypothesis.")]
 Temperature = Annotated[float | None, option(DECODING, "Softmax temperature of speculative samples.")]
 MaxTokens = Annotated[int | None, option(DECODING, "Maximum length of an output in tokens.", min=1)]
@@ -40,7 +46,7 @@ Constrained = Annotated[
     bool, option(DECODING, "Whether outputs must be well-formed.", "--constrained/--unconstrained")
 ]
 Constraint = Annotated[
-    str | None, option(DECODING, f"Kind of constraint instead of the domain's: {CONSTRAINT_KINDS.choices}.")
+    str | None, option(DECODING, f"Kind of constraint instead of the domain's: {listing(CONSTRAINT_KINDS)}.")
 ]
 Grammar = Annotated[
     Path | None, option(DECODING, "Grammar file or folder instead of the domain's.", metavar="PATH")
@@ -61,7 +67,7 @@ Seed = Annotated[int | None, option(DECODING, "Random seed for sampling and shuf
 
 Prompt = Annotated[str | None, option(PROMPT, "Name of a prompt template.")]
 Examples = Annotated[int | None, option(PROMPT, "Number of examples in the prompt.", min=0)]
-Retriever = Annotated[str | None, option(PROMPT, f"Retrieval method for examples: {RETRIEVERS.choices}.")]
+Retriever = Annotated[str | None, option(PROMPT, f"Retrieval method for examples: {listing(RETRIEVERS)}.")]
 Order = Annotated[
     retriever.Order | None,
     option(
@@ -69,7 +75,7 @@ Order = Annotated[
     ),
 ]
 
-Model = Annotated[str, option(MODEL, f"Language model: {' | '.join(model_names())}.")]
+Model = Annotated[str, option(MODEL, f"Language model: {' | '.join(model_choices())}.")]
 Adapter = Annotated[
     str | None,
     option(

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,7 @@ def known_domains() -> list[str]:
     return [*bundled_domains(), *benchmark_domains(), *installed_domains()]
 
 
+@cache
 def installed_domains() -> dict[str, Path]:
     """Return the folders of domains that installed packages add by the entry point group `fewparse.domains`.
 

@@ -78,8 +78,21 @@ MODEL_KINDS: Registry[ModelKind | Opener] = Registry(
 
 def model_names(select: Callable[[ModelKind], bool] = lambda _: True) -> tuple[str, ...]:
     """Return how the selected kinds are written on the command line, such as `gguf:PATH`."""
-    kinds = [(name, kind) for name in MODEL_KINDS if (kind := kind_of(name)) is not None and select(kind)]
-    return tuple(name if kind.argument is None else f"{name}:{kind.argument}" for name, kind in kinds)
+    return tuple(
+        command_line_form(name) for name in MODEL_KINDS if (kind := kind_of(name)) is not None and select(kind)
+    )
+
+
+def command_line_form(name: str) -> str:
+    """Return how a kind is written on the command line, such as `gguf:PATH`."""
+    kind = kind_of(name)
+    return name if kind is None or kind.argument is None else f"{name}:{kind.argument}"
+
+
+def model_choices() -> tuple[str, ...]:
+    """Return the names for a help text; kinds of entry points are listed without importing them."""
+    bundled = map(command_line_form, MODEL_KINDS.bundled)
+    return (*bundled, *(f"{name}:NAME" for name in MODEL_KINDS.choices if name not in MODEL_KINDS.bundled))
 
 
 def kind_of(name: str) -> ModelKind | None:
