@@ -1,6 +1,6 @@
 """Compare the decoders on the calendar test set with programs as outputs: accuracy, requests, tokens, seconds.
 
-All settings run side by side on each item, so that the figures of one run are comparable.
+All settings run one after another on each item, so that the figures of one run are comparable.
 Run: make bench, or `python benchmarks/decoders.py [number of items]`.
 """
 

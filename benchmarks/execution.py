@@ -21,7 +21,7 @@ def main() -> None:
     """Write one row per domain, and one for all domains."""
     rows: list[dict[str, float]] = []
     for name in WORLDS:
-        programs = [meaning.program for meaning in load_domain(f"overnight/{name}").known_outputs]
+        programs = [output.program for output in load_domain(f"overnight/{name}").known_outputs]
         rows.append(
             {
                 "programs": len(programs),

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: run settings on items side by side, and write tables of figures."""
+"""Shared by the benchmarks: run several settings on the same items, and write tables of figures."""
 
 import json
 from collections.abc import Sequence

@@ -87,13 +87,13 @@ class Recorder:
     def __init__(self, model: RemoteModel) -> None:
         self.rounds: dict[int, list[list[dict[str, Any]]]] = defaultdict(list)
         self.tokens = 0
-        self._ask = model._batcher.send
+        self._send = model._batcher.send
         model._batcher.send = self.round  # type: ignore[method-assign]
 
     def round(self, requests: Sequence[Any], usage: Usage) -> Any:
         """Send a round of requests and record it."""
         spent = Usage()
-        replies = self._ask(requests, spent)
+        replies = self._send(requests, spent)
         usage += spent
         self.tokens += spent.completion_tokens
         if requests:

@@ -77,7 +77,7 @@ def is_same(program: str, translated: str | None) -> bool:
 
 
 def masks(domain: Domain, model: LanguageModel) -> Iterator[dict[str, object]]:
-    """Yield a row per constraint: how many gold outputs it admits, and the time of their masks."""
+    """Yield a row per constraint: how many gold outputs it accepts, and the time of their masks."""
     free = with_overrides(domain, None, None, copy=False)
     makers: Mapping[str, tuple[Domain, Target]] = {
         "masks, programs": (free, "program"),
@@ -112,7 +112,7 @@ def compiled(domain: Domain, model: LanguageModel, target: Target, utterance: st
 
 
 def walk(constraint: Constraint, tokens: Sequence[bytes]) -> tuple[list[float], bool]:
-    """Return the seconds of the masks along an output, as far as it is admitted, and whether all of it is."""
+    """Return the seconds of the masks along an output, as far as it is accepted, and whether all of it is."""
     state, seconds = constraint.start(), []
     for token in tokens:
         start = time.perf_counter()

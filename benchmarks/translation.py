@@ -58,7 +58,7 @@ def read_grammar() -> SynchronousGrammar:
 
 
 def distinct_programs() -> list[str]:
-    """Return a random sample of programs; every text of this grammar begins with a space."""
+    """Return a random sample of programs; every text of this grammar starts with a space."""
     programs = {f" {json.loads(line)['program']}" for line in open_lines("dev_all.jsonl.gz")}
     return random.Random(0).sample(sorted(programs), PROGRAMS)
 

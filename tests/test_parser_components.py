@@ -62,5 +62,5 @@ def test_a_name_selects_a_bundled_component(tmp_path: Path) -> None:
 
 
 def test_options_for_loading_are_rejected_for_a_loaded_domain(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="loaded already: `pool`"):
+    with pytest.raises(UsageError, match="`pool` cannot be set for a domain that is already loaded"):
         Parser.from_domain(make_letters(tmp_path), LongContextToyModel(), pool=1)

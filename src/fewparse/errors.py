@@ -20,9 +20,9 @@ FewparseError
  │   ├─ RuntimeMismatch   a native library with another interface than the declared one
  │   ├─ ContextOverflow   a prompt longer than the model's context
  │   ├─ ServerError       a server that cannot be used
- │   │   ├─ ServerRefused     it rejects requests: wrong key, unknown model, unsupported request
+ │   │   ├─ ServerRejected    it rejects requests: wrong key, unknown model, unsupported request
  │   │   ├─ ServerUnavailable no valid response after all retries
- │   │   └─ ServerUnfit       its responses lack what search needs, or do not match the request
+ │   │   └─ ServerUnsupported its responses lack what search needs, or do not match the request
  │   └─ BudgetExceeded    the limit of tokens or cost is reached
  ├─ TuningError           a tuning run that cannot start, continue or write its result
  ├─ ParseCancelled        a parse that was cancelled from another thread
@@ -54,9 +54,9 @@ __all__ = [
     "ResultsError",
     "RuntimeMismatch",
     "ServerError",
-    "ServerRefused",
+    "ServerRejected",
     "ServerUnavailable",
-    "ServerUnfit",
+    "ServerUnsupported",
     "SourceError",
     "TuningError",
     "UnknownName",
@@ -94,7 +94,7 @@ class UnknownName(UsageError):
 
 
 class SourceError(FewparseError):
-    """A mistake in a user's file, shown with its place and, where known, a caret."""
+    """A mistake in a user's file, shown with path and line and, where the column is known, a caret."""
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ class SourceError(FewparseError):
         source: str | None = None,
         hint: str | None = None,
     ) -> None:
-        place = ":".join(str(part) for part in (path, line, column) if part is not None)
-        shown = f"{place}: {message}"
+        location = ":".join(str(part) for part in (path, line, column) if part is not None)
+        shown = f"{location}: {message}"
         if source is not None and line is not None:
             lines = source.split("\n")
             text = lines[line - 1] if 0 < line <= len(lines) else ""
@@ -118,10 +118,15 @@ class SourceError(FewparseError):
         self.path, self.line, self.column = path, line, column
 
 
-def listed(names: Sequence[str]) -> str:
-    """Join names for a message; long lists are shortened."""
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(names[:MAX_LISTED]) + more
+def listed(names: Sequence[str], limit: int = MAX_LISTED) -> str:
+    """Join names for a message; of a longer list, only the first `limit` names and the number of the others."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
+def line_and_column(source: str, at: int) -> tuple[int, int]:
+    """Return the line and column, counted from 1, of an offset into a source text."""
+    return source.count("\n", 0, at) + 1, at - source.rfind("\n", 0, at)
 
 
 def caret(text: str, at: int) -> str:
@@ -202,7 +207,7 @@ class ServerError(ModelError):
     """A server that cannot be used."""
 
 
-class ServerRefused(ServerError):
+class ServerRejected(ServerError):
     """A server that rejects a request: a retry would not help."""
 
 
@@ -210,7 +215,7 @@ class ServerUnavailable(ServerError):
     """A server without a valid response after all retries."""
 
 
-class ServerUnfit(ServerError):
+class ServerUnsupported(ServerError):
     """A server whose responses lack what search needs, or do not match the request."""
 
 

@@ -38,7 +38,7 @@ class BackedOff:
 
 @dataclass(frozen=True)
 class Branched:
-    """An alternative token along a sample became a hypothesis of its own and was kept."""
+    """An alternative to a token of a sample became a separate hypothesis and was kept in the beam."""
 
     prefix: bytes
     piece: bytes
@@ -54,7 +54,7 @@ class Forced:
 
 @dataclass(frozen=True)
 class Spelled:
-    """None of the tokens that the model reported may follow: the constraint's forced span, or its characters."""
+    """No token that the model reported is valid; the constraint's forced span or characters are used instead."""
 
     prefix: bytes
     spans: tuple[bytes, ...]
@@ -90,4 +90,4 @@ Listener = Callable[[Event], None]
 
 
 def ignore(_event: Event) -> None:
-    """A listener that does nothing."""
+    """Ignore an event: the default listener."""

@@ -1,4 +1,4 @@
-"""The plain values: examples, candidates and parses."""
+"""Value classes: examples, candidates and parses."""
 
 import json
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ class Candidate:
 class Parse:
     """The result of one parse.
 
-    `output` is None where nothing was finished within the length limit; `failure` then gives the reason.
-    `answer` is the program's denotation where the domain can execute, `answer_error` why execution failed.
+    `output` is None if nothing was finished within the length limit; `failure` then gives the reason.
+    `answer` is the program's denotation if the domain can execute it, `answer_error` why execution failed.
     """
 
     utterance: str

@@ -1,4 +1,4 @@
-"""Files: text, TOML and JSON lines with mistakes shown at their place, and atomic replacement."""
+"""Read text, TOML and JSON lines, with the location of every mistake, and replace files atomically."""
 
 import json
 import os
@@ -27,9 +27,9 @@ def parse_toml(source: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
-        place = re.search(r"line (\d+), column (\d+)", str(error))
-        line = int(place[1]) if place else source.count("\n") + 1
-        column = int(place[2]) if place else None
+        position = re.search(r"line (\d+), column (\d+)", str(error))
+        line = int(position[1]) if position else source.count("\n") + 1
+        column = int(position[2]) if position else None
         message = re.sub(r" \(at .*\)$", "", str(error))
         raise DomainError(f"not valid TOML: {message}", path, line, column, source) from None
 

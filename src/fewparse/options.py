@@ -1,4 +1,4 @@
-"""The options of a parser: what a caller sets; the domain's settings decide the rest."""
+"""The options of a parser: those that the caller sets, and defaults from the domain's settings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ NO_ADAPTER = "none"
 
 
 class SearchOptions(TypedDict, total=False):
-    """Options of the search; None or absent: as the domain sets it."""
+    """Options of the search; None or absent means the domain's setting."""
 
     decoder: str | None
     width: int | None
@@ -50,13 +50,13 @@ class CommonOptions(SearchOptions, total=False):
 
 
 class ParserOptions(CommonOptions, total=False):
-    """All options of a parser; None or absent: as the domain sets it."""
+    """All options of a parser; None or absent means the domain's setting."""
 
     retriever: str | None
 
 
 class FromDomainOptions(CommonOptions, total=False):
-    """Options of `Parser.from_domain` beyond those in its signature: also those of loading a domain."""
+    """Options of `Parser.from_domain` beyond those in its signature, including those of loading a domain."""
 
     data: Path | None
     pool: int | None
@@ -102,12 +102,12 @@ class Options:
             raise UnknownName("target", target, TARGETS)
         adapter = find_adapter(domain, target, model, options.pop("adapter", None))
         provenance = adapter.provenance if adapter else None
-        own = table.search_for(adapted=provenance is not None)
+        defaults = table.search_for(adapted=provenance is not None)
         search: dict[str, Any] = {
-            "decoder": own.decoder,
-            "width": own.width,
-            "temperature": own.temperature,
-            "max_tokens": own.max_tokens[target],
+            "decoder": defaults.decoder,
+            "width": defaults.width,
+            "temperature": defaults.temperature,
+            "max_tokens": defaults.max_tokens[target],
             # A sample that cannot be cut is complete: branches of it would only be more samples, at a high cost.
             "free_branching": options.get("constrained", True) and not options.get("server_grammar"),
         }
@@ -121,8 +121,8 @@ class Options:
             "fold": True,
             "constrained": True,
             "server_grammar": False,
-            "rerank": own.rerank,
-            "vote": own.vote,
+            "rerank": defaults.rerank,
+            "vote": defaults.vote,
             "n_best": search["width"],
         }
         for name in options:
@@ -171,8 +171,8 @@ def prepare(
     if isinstance(domain, Domain):
         if overrides:
             raise UsageError(
-                f"the domain is loaded already: `{next(iter(overrides))}` comes too late",
-                "Give it to `load_domain`, or give the domain by its name.",
+                f"`{next(iter(overrides))}` cannot be set for a domain that is already loaded",
+                "Pass it to `load_domain`, or pass the name of the domain instead of the object.",
             )
     else:
         domain = load_domain(domain, **overrides)
@@ -182,7 +182,7 @@ def prepare(
 
 
 def find_adapter(domain: Domain, target: Target, model: str, requested: str | Path | None) -> Adapter | None:
-    """Return the requested adapter, or the domain's own where the embedded model is used with its own grammar."""
+    """Return the requested adapter, or the domain's own if the embedded model is used with its own grammar."""
     if requested == NO_ADAPTER:
         return None
     if requested is not None:

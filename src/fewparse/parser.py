@@ -1,4 +1,4 @@
-"""Parser: from an utterance to a program. `Parser.parse` shows all steps in order."""
+"""The parser, from an utterance to a program; `Parser.parse` runs all steps in order."""
 
 import asyncio
 import threading
@@ -40,7 +40,7 @@ class Parser:
     """Parses utterances of a domain into well-formed programs with a language model.
 
     `retriever` ranks the utterances of `domain.examples`; `constraint` is on outputs, compiled for the model's
-    vocabulary; `reranker` scores candidates. Each replaces what the domain would use.
+    vocabulary; `reranker` scores candidates. Each replaces the domain's default.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Parser:
         without: Sequence[Example] = (),
         cancel: threading.Event | None = None,
     ) -> Parse:
-        """Retrieve, prompt, search, rerank, translate, execute.
+        """Parse one utterance: retrieve, prompt, search, rerank, translate, execute.
 
         `emit` receives the events of the search. Examples in `without` are not used. Once `cancel` is set, in any
         thread, `ParseCancelled` is raised before the next call of the model.
@@ -193,16 +193,16 @@ class Parser:
         ranked = self._retriever.rank(utterance, usage or Usage()) if wanted else []
         excluded = {example.key for example in without}
         best_first = [pool[i] for i in ranked if pool[i].key not in excluded][:wanted]
-        room = self.model.context_length - self._settings.max_tokens
+        max_prompt = self.model.context_length - self._settings.max_tokens
 
         def render(examples: Sequence[Example]) -> Prompt:
             in_order = ordered(examples, self.options.order, self._settings.seed)
             pairs = [Pair(e.utterance, e.output(self.options.target), e.context) for e in in_order]
             return self.template.render(pairs, utterance, context)
 
-        used = fit(best_first, lambda examples: self.model.prompt_length(render(examples)) <= room)
+        used = fit(best_first, lambda examples: self.model.prompt_length(render(examples)) <= max_prompt)
         prompt = render(used)
-        if (length := self.model.prompt_length(prompt)) > room:
+        if (length := self.model.prompt_length(prompt)) > max_prompt:
             raise ContextOverflow(length + self._settings.max_tokens, self.model.context_length)
         return tuple(used), prompt
 

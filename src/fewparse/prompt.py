@@ -65,9 +65,9 @@ class Pair(NamedTuple):
 class Template:
     """The layout of a prompt.
 
-    `lead` stands between the end of the prompt and the output (usually a space): a prompt never ends in a space,
-    so the output starts with it. `stop` ends an output. `context` is the text that replaces {context} in an
-    example or a query; empty where there is no context. `instruction` is the system message for chat models, by
+    `lead` is the text between the end of the prompt and the output (usually a space): a prompt never ends in a
+    space, so the output starts with it. `stop` ends an output. `context` is the text that replaces {context} in an
+    example or a query; empty if there is no context. `instruction` is the system message for chat models, by
     default the preamble.
     """
 
@@ -163,7 +163,7 @@ def bundled_template(name: str) -> Template:
 
 
 def read_template(source: str, path: Path) -> Template:
-    """Read a template file; a mistake is a `DomainError` with its place."""
+    """Read a template file; a mistake is a `DomainError` with its line."""
     table = {"context": "{context}", **parse_toml(source, path)}
     known = set(Template.__dataclass_fields__) - {"name"}
     for key, value in table.items():

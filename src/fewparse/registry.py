@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """The implementations of one idea by name.
+    """The implementations of one kind by name.
 
-    `bundled` maps a name to "module:attribute", which is imported when it is first asked for. Packages add names
+    `bundled` maps a name to "module:attribute", which is imported on first use. Packages add names
     under the entry-point group `group`. One that cannot be imported is skipped with a warning, and one that takes
-    a bundled name is refused with a warning: the bundled implementation stays.
+    a bundled name is skipped with a warning: the bundled implementation takes precedence.
     """
 
     def __init__(self, kind: str, bundled: Mapping[str, str], group: str | None = None) -> None:
@@ -49,7 +49,7 @@ class Registry(Generic[T]):
         return name
 
     def __getitem__(self, name: str) -> T:
-        """The implementation of that name, imported on first use."""
+        """Return the implementation of a name, imported on first use."""
         if name not in self._loaded:
             self._loaded[name] = self._load(self.check(name))
         return self._loaded[name]
@@ -74,12 +74,12 @@ class Registry(Generic[T]):
                 continue
             try:
                 found[point.name] = point.load()
-            except Exception as error:  # a package of somebody else's: whatever it raises, the others still work
+            except Exception as error:  # third-party code may raise anything; the other packages still work
                 warn(self.kind, point, f"it cannot be imported ({error!r})")
         return found
 
 
 def warn(kind: str, point: EntryPoint, reason: str) -> None:
-    """Say that an entry point is not used."""
+    """Warn that an entry point is skipped."""
     package = point.dist.name if point.dist else "an unknown package"
     warnings.warn(f"the {kind} `{point.name}` of {package} is skipped: {reason}", stacklevel=2)

@@ -98,7 +98,7 @@ def vote(candidates: Iterable[Candidate], execute: Callable[[str], Any]) -> tupl
 
 
 def answer_of(program: str | None, execute: Callable[[str], Any]) -> str | None:
-    """Return the answer of a program as text; None where it fails."""
+    """Return the answer of a program as text; None if it fails."""
     if program is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The vocabulary of a language model as byte strings: all that a constraint needs of a model."""
+"""The vocabulary of a language model as byte strings, the only part of a model that constraints use."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -94,7 +94,7 @@ BYTES = Vocabulary([bytes([b]) for b in range(256)])
 
 
 def is_text(data: bytes) -> bool:
-    """Whether bytes are valid UTF-8."""
+    """Return whether bytes are valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

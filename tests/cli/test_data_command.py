@@ -70,7 +70,7 @@ def test_a_mirror_without_the_files_is_reported_with_alternatives(tmp_path: Path
         )
     assert (ended.code, ended.out) == (1, "")
     first = DATASETS["overnight"].sources.files[0].path
-    assert f"error: {mirror.address}/{first} cannot be fetched: the server returned 404" in ended.err
+    assert f"error: {mirror.address}/{first} cannot be downloaded: the server returned 404" in ended.err
     assert "fewparse data import NAME DIR" in ended.err
     assert mirror.requests == [(f"/{first}", None)]
 

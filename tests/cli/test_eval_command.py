@@ -23,7 +23,7 @@ def test_a_parser_is_evaluated_beside_the_baselines_without_a_model(lamps: str) 
     assert title.startswith(
         "lamps: 2 test items, target canonical, 3 training examples, 2 in the prompt by bm25 (best-last)"
     )
-    assert title.endswith(", compared by answer; the constraint admits 2 of 2 gold outputs")
+    assert title.endswith(", compared by answer; the constraint accepts 2 of 2 gold outputs")
     assert not empty
     assert heads.startswith("system  ")
     assert [line.split("  ")[0] for line in table] == [
@@ -98,7 +98,7 @@ def test_another_data_file_is_a_split_and_is_compared_by_normal_form(lamps: str)
     assert done.code == 0, done.err
     report = json.loads(done.out)
     assert report["title"].startswith("lamps: 2 dev_2 items, target program")
-    assert report["title"].endswith(", compared by normal form; the constraint admits 1 of 2 gold outputs")
+    assert report["title"].endswith(", compared by normal form; the constraint accepts 1 of 2 gold outputs")
     nearest = next(row for row in report["rows"] if row["system"].endswith("bm25"))
     assert (nearest["accuracy"]["value"], nearest["exact_match"]["value"]) == (0.5, 0)
 

@@ -38,7 +38,7 @@ def test_useless_rules_are_reported() -> None:
         {"start": ((Text("a"),), (Ref("lost"),)), "lost": ((Ref("lost"),),), "lone": ((Text("b"),),)}
     )
     constraint = CfgConstraint(grammar, BYTES)
-    assert constraint.dropped == ("lost", "lone")
+    assert constraint.useless == ("lost", "lone")
     assert set(constraint.grammar.rules) == {"start"}
 
 

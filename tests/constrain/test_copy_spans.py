@@ -153,7 +153,7 @@ def test_without_a_span_the_rest_of_the_language_is_unchanged() -> None:
     constraint = copied(
         "123", 'start: "<" TEXT ">" | "none" | other\nother: "(" other ")" | "x" | TEXT\nTEXT: /[a-z]+/'
     )
-    assert "TEXT" in constraint.dropped
+    assert "TEXT" in constraint.useless
     assert constraint.start().advance(b"<") is None
     assert all(constraint.accepts(text) for text in [b"none", b"x", b"((x))"])
     assert not constraint.accepts(b"()")

@@ -116,7 +116,7 @@ def test_files_may_be_in_subfolders_with_other_files(source: Path, tmp_path: Pat
 
 def test_missing_domains_and_unpublished_files_are_noted(source: Path, data: Path) -> None:
     *unpublished, missing = OVERNIGHT.import_from(source, data).notes
-    assert [note.endswith("is not the published file; imported as it is") for note in unpublished] == [True] * 4
+    assert [note.endswith("is not the published file; imported unchanged") for note in unpublished] == [True] * 4
     assert missing == f"not in {source}: basketball, blocks, publications, recipes, restaurants, socialnetwork"
 
 

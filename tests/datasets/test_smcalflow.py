@@ -196,14 +196,14 @@ def test_turns_without_an_utterance_are_left_out_and_noted(source: Path, data: P
     else:
         (source / "dev_all.jsonl.gz").write_bytes(gzip.compress(to_turn_lines(turns)))
     result = SMCALFLOW.import_from(source, data)
-    assert any(note.endswith("left out 2 turns without an utterance") for note in result.notes)
+    assert any(note.endswith("skipped 2 turns without an utterance") for note in result.notes)
     assert len(read_examples(data / "smcalflow" / "full.jsonl")) == len(FULL)
 
 
 def test_files_that_differ_from_the_published_ones_are_noted(release: Path, tmp_path: Path, data: Path) -> None:
     *unpublished, grammar = SMCALFLOW.import_from(release, data).notes
     assert unpublished == [
-        f"{release / name} is not the published file; imported as it is"
+        f"{release / name} is not the published file; imported unchanged"
         for name in (DIALOGUES, TEST_LIST, DEV_LIST)
     ]
     assert grammar.startswith(f"not in {release}: ")

@@ -114,7 +114,7 @@ def test_a_program_without_a_round_trip_is_an_error(make: Make) -> None:
     )
     found = report(folder).findings
     assert [f.kind for f in found if f.level == "error"] == ["round trip"]
-    assert '"turn on the lamp" comes back as (on lamp), not as (so lamp)' in found[0].message
+    assert '"turn on the lamp" is translated back to (on lamp), not to (so lamp)' in found[0].message
 
 
 def test_a_canonical_utterance_that_is_not_the_shortest_is_a_warning(make: Make) -> None:
@@ -122,7 +122,7 @@ def test_a_canonical_utterance_that_is_not_the_shortest_is_a_warning(make: Make)
     given = {"utterance": "lamp 1", "program": "(on lamp)", "canonical": "please turn on the lamp"}
     (finding,) = report(make(given, grammar=longer)).findings
     assert (finding.level, finding.kind, finding.location) == ("warning", "round trip", "examples.jsonl:4")
-    assert finding.message.startswith('"please turn on the lamp" comes back as "turn on the lamp"')
+    assert finding.message.startswith('"please turn on the lamp" is translated back to "turn on the lamp"')
 
 
 def test_ambiguity_is_a_note_with_the_worst_case(make: Make) -> None:

@@ -17,7 +17,7 @@ from fewparse.errors import (
     FewparseError,
     LimitExceeded,
     ModelUnavailable,
-    ServerRefused,
+    ServerRejected,
     ServerUnavailable,
     UsageError,
 )
@@ -51,7 +51,7 @@ def reasons(result: SystemResult) -> list[str | None]:
     return [record.failure for record in result.records]
 
 
-@pytest.mark.parametrize("error", [DOWN, ServerRefused("no"), ContextOverflow(9, 8), LimitExceeded("too much")])
+@pytest.mark.parametrize("error", [DOWN, ServerRejected("no"), ContextOverflow(9, 8), LimitExceeded("too much")])
 @pytest.mark.parametrize("max_concurrency", [1, 3])
 def test_an_item_on_which_the_model_fails_is_wrong_and_the_run_continues(
     max_concurrency: int, error: FewparseError, lamps: Domain
@@ -155,7 +155,7 @@ def test_a_run_is_not_aborted_after_one_success(good: int, lamps: Domain) -> Non
 
 def test_a_run_is_not_aborted_if_the_errors_differ(lamps: Domain) -> None:
     def behave(utterance: str) -> None:
-        raise ServerRefused(f"item {int(utterance) % 2} is not accepted")
+        raise ServerRejected(f"item {int(utterance) % 2} is not accepted")
 
     (result,) = run(lamps, RemoteSystem(1, behave), items=20)
     assert None not in reasons(result)
@@ -246,7 +246,7 @@ def test_an_unknown_cost_is_not_reported_as_0(lamps: Domain) -> None:
 
 
 def test_error_messages_are_counted_over_all_systems_and_failed_items_once(lamps: Domain) -> None:
-    odd = ServerRefused("it is\n  odd")
+    odd = ServerRejected("it is\n  odd")
     results = run(lamps, RemoteSystem(1, failing(1, 2)), RemoteSystem(1, failing(1, 3, error=odd), name="other"))
     assert failures(results) == {"the server is down": 2, "it is odd": 2}
     assert failed_items(results) == 3

@@ -58,7 +58,7 @@ MISTAKES = {
     "a broken count": ("start: /a{b}/", "a count is written {3}, {3,} or {3,5}", "{b"),
     "a count of odd digits": ("start: /a{²}/", "a count is written {3}, {3,} or {3,5}", "{²"),
     "an open count": ("start: /a{2/", "a count is written {3}, {3,} or {3,5}", "{2"),
-    "a count that runs backwards": ("start: /a{3,2}/", "not less than its beginning", "{3"),
+    "a count that runs backwards": ("start: /a{3,2}/", "not less than its start", "{3"),
     "a huge count": ("start: /a{10001}/", "a count is at most 10000", "{1"),
     "a class that runs backwards": ("start: /[z-a]/", "this range runs backwards", "]/"),
     "half a hexadecimal escape in a pattern": (r"start: /\x4/", r"\x needs 2 hexadecimal digits", "x4"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 
-from fewparse.grammar.readers.leading_space import begins_with_space, strip_leading_space
+from fewparse.grammar.readers.leading_space import starts_with_space, strip_leading_space
 from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Production, Ref, Text
 from fewparse.grammar.synchronous import SIDES, PairedRule, Pairing, SynchronousGrammar
@@ -96,7 +96,7 @@ def test_one_side_alone_can_be_stripped() -> None:
     grammar = strip_leading_space(
         read_scfg_text('start -> "find " what , " (Find" what ")"\nwhat -> "it" , " it"')
     )
-    assert not begins_with_space(grammar.side("program"))
+    assert not starts_with_space(grammar.side("program"))
     assert Translator(grammar).to_utterance("(Find it)").best == "find it"
 
 

@@ -327,12 +327,12 @@ def test_a_tuned_adapter_is_used_with_its_prompt_and_without_examples(
 
 def test_other_models_take_no_adapter() -> None:
     toy = ToyModel()
-    with pytest.raises(UsageError, match="toy takes no adapter") as caught:
+    with pytest.raises(UsageError, match="toy does not support adapters") as caught:
         with_adapter(toy, Adapter(Path("some.gguf"), "0" * 64, None))
-    assert caught.value.hint == "Adapters are for embedded and gguf:PATH; leave --adapter out."
+    assert caught.value.hint == "Adapters are for embedded and gguf:PATH; omit --adapter."
     assert with_adapter(toy, None) is toy
 
 
 def test_a_model_with_an_adapter_takes_no_other(under: Make) -> None:
-    with pytest.raises(UsageError, match=r"some\.gguf takes no adapter"):
+    with pytest.raises(UsageError, match=r"some\.gguf does not support adapters"):
         with_adapter(under(), Adapter(Path("other.gguf"), "0" * 64, None))

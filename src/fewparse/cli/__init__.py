@@ -1,1 +1,1 @@
-"""The command `fewparse`: one small module a group of commands."""
+"""The command `fewparse`: one module per group of commands."""

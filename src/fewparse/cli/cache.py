@@ -13,12 +13,12 @@ from fewparse.cli.console import err
 from fewparse.errors import FewparseError
 from fewparse.lm.response_cache import ResponseCache, response_cache_path
 
-app = typer.Typer(help="The cache of responses of remote models.", no_args_is_help=True)
+app = typer.Typer(help="Inspect or clear the cache of responses of remote models.", no_args_is_help=True)
 
 
 @app.command()
 def stats(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as one JSON object.")] = False,
 ) -> None:
     """Show the path of the response cache, the number of responses and their size."""
     with open_cache() as cache:
@@ -43,7 +43,7 @@ def stats(
 
 @app.command()
 def clear() -> None:
-    """Delete all responses."""
+    """Delete all responses from the cache."""
     with open_cache() as cache:
         size = cache.statistics().response_bytes
         entries = cache.clear()

@@ -77,8 +77,8 @@ def warn_of_gaps(domain: Domain, target: Target) -> None:
     """Warn of grammar names without productions, and of examples that the grammar does not derive."""
     if domain.language is not None and (names := sorted(undefined(domain.side(target)))):
         warn(f"the grammar uses names without productions: {listed(names)}")
-    if domain.left_out:
-        share = f"{domain.left_out} of {len(domain.examples) + domain.left_out} examples"
+    if domain.underivable:
+        share = f"{domain.underivable} of {len(domain.examples) + domain.underivable} examples"
         warn(f"not used, because the grammar does not derive them: {share}")
 
 

@@ -13,7 +13,7 @@ from fewparse.datasets.storage import ImportResult, StoredDomain, data_folder
 
 app = typer.Typer(help="Download, import and list benchmark datasets.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help=f"The dataset: {DATASETS.choices}.")]
+Name = Annotated[str, typer.Argument(help=f"Name of the dataset: {options.listing(DATASETS)}.")]
 
 
 @app.command()
@@ -25,11 +25,11 @@ def get(
         typer.Option(
             "--from",
             metavar="URL",
-            help="The base URL of a mirror, with the same paths below it as in the published repository. "
-            f"(Default: {', '.join(f'${mirror_variable(name)}' for name in DATASETS)}.)",
+            help="Base URL of a mirror with the same paths as the published repository "
+            f"(default: {', '.join(f'${mirror_variable(name)}' for name in DATASETS)}).",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Download files again that are already there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Download files again that are already stored.")] = False,
 ) -> None:
     """Download a dataset, verify it and import it. An interrupted download is resumed."""
     dataset = DATASETS[name]
@@ -44,7 +44,7 @@ def get(
 def import_(
     name: Name,
     source: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder with the files, which may be in subfolders.")
+        Path, typer.Argument(metavar="DIR", help="Folder with the files, which may be in subfolders.")
     ],
     data: options.Data = None,
 ) -> None:

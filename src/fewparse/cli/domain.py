@@ -49,20 +49,21 @@ def execute(
 def new(
     name: Annotated[str, typer.Argument(help="Name of the new domain.")],
     folder: Annotated[
-        Path | None, typer.Option("--in", help="Folder to create (default: a folder of that name here).")
+        Path | None,
+        typer.Option("--in", help="Folder to create (default: a folder of that name in the current one)."),
     ] = None,
 ) -> None:
     """Create a domain folder to start from: a small language with examples, a grammar and an executor."""
-    made = make_domain(name, folder or Path(name))
-    typer.echo(f'Created {made}. Try it:\n  fewparse parse {made} "turn on the lamp in the kitchen"')
+    created = make_domain(name, folder or Path(name))
+    typer.echo(f'Created {created}. Try it:\n  fewparse parse {created} "turn on the lamp in the kitchen"')
 
 
 def make_domain(name: str, folder: Path) -> Path:
-    """Copy the starter into a new folder under a new name; existing files are never overwritten."""
+    """Copy the starter domain to a new folder under a new name; existing files are never overwritten."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise UsageError(f"{name!r} is not a valid name for a domain", "Use letters, digits, - and _.")
     if folder.exists():
-        raise UsageError(f"{folder} exists already", "Choose another name, or a place with --in.")
+        raise UsageError(f"{folder} exists already", "Choose another name, or another folder with --in.")
     starter = Path(str(resources.files("fewparse.domains"))) / "starter"
     try:
         shutil.copytree(starter, folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
@@ -78,11 +79,13 @@ def make_domain(name: str, folder: Path) -> Path:
 def check(
     domain: options.Domain,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with code 1 on warnings as well as on errors.")
+    ] = False,
     model: Annotated[
         str,
         typer.Option(
-            help="Model whose vocabulary must spell all texts: embedded | gguf:PATH | hf:PATH_OR_NAME | none."
+            help="Model whose tokens must spell all outputs: embedded | gguf:PATH | hf:PATH_OR_NAME | none."
         ),
     ] = EMBEDDED,
     grammar: options.Grammar = None,
@@ -124,8 +127,8 @@ def find_vocabulary(model: str) -> tuple[Vocabulary | None, str | None]:
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    """Print the findings."""
+    """Print one line per finding: level, location, kind and message."""
     for finding in findings:
         out.print(f"{finding.level}: ", style=STYLES[finding.level], end="")
-        place = f"{finding.location}: " if finding.location else ""
-        out.print(f"{place}{finding.kind}: {finding.message}", markup=False)
+        location = f"{finding.location}: " if finding.location else ""
+        out.print(f"{location}{finding.kind}: {finding.message}", markup=False)

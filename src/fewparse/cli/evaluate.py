@@ -1,4 +1,4 @@
-"""`fewparse eval`: how good a domain is with a model."""
+"""`fewparse eval`: accuracy, cost and speed of a model on the held-out examples of a domain."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -38,8 +38,8 @@ def evaluation(
         Split,
         options.option(
             options.INPUT,
-            "`test`: the held-out examples; `train`: training examples, each parsed without itself; or another "
-            "file of the domain's data, without .jsonl.",
+            "Items to parse: `test` (held-out examples), `train` (training examples, each parsed without itself "
+            "in the prompt), or the name of another .jsonl file of the domain's data.",
         ),
     ] = TEST,
     limit: Annotated[int | None, options.option(options.INPUT, "Use only the first LIMIT items.", min=1)] = None,
@@ -84,10 +84,11 @@ def evaluation(
         bool, options.option(options.OUTPUT, "Print all figures as one JSON object.", "--json")
     ] = False,
 ) -> None:
-    """Evaluate a domain on held-out examples: accuracy, cost and speed, beside baselines without a model.
+    """Evaluate a domain on held-out examples: accuracy, cost and speed, compared with baselines without a model.
 
-    A program is correct if it has the answer of the gold program; where the domain cannot execute, if it has the
-    same normal form or text. A program that fails to execute or has no normal form is wrong.
+    A program is correct if it has the same answer as the gold program or, in
+    a domain without an executor, the same normal form or text. A program that
+    fails to execute or has no normal form is wrong.
     """
     shared: ParserOptions = {
         "target": target,
@@ -101,19 +102,19 @@ def evaluation(
         "order": order,
         "adapter": adapter,
     }
-    own: ParserOptions = {
+    decoding: ParserOptions = {
         "decoder": decoder,
         "width": width,
         "temperature": temperature,
         "constrained": constrained,
         "server_grammar": server_grammar,
     }
-    given: ParserOptions = {**shared, **own}
+    given: ParserOptions = {**shared, **decoding}
     loaded, resolved = prepare(
         domain, model, data=data, pool=pool, constraint=constraint, grammar=grammar, copy=copy, **given
     )
     warn_of_gaps(loaded, resolved.target)
-    settings = {resolved.describe(): own} | (every_decoder() if compare else {})
+    settings = {resolved.describe(): decoding} | (every_decoder() if compare else {})
     items = load_split(loaded, split)[:limit]
     check_not_tuned_on(loaded, split, resolved.target, resolved.adapter)
     coverage = gold_coverage(loaded, resolved, items)
@@ -134,14 +135,14 @@ def evaluation(
         f"({resolved.order}), {opened.name}, compared by {criterion}"
     )
     if coverage is not None:
-        title += f"; the constraint admits {coverage.correct} of {coverage.items} gold outputs"
+        title += f"; the constraint accepts {coverage.correct} of {coverage.items} gold outputs"
     if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):
         title += f"; fewer examples on {shortened} items, where not all fit into the model's context"
     if failed := failed_items(results):
         title += f"; {failed} items failed"
-    admitted = None if coverage is None else coverage.correct
+    accepted = None if coverage is None else coverage.correct
     usage = total_usage(results)
-    found: dict[str, object] = {"title": title, "criterion": criterion, "gold_coverage": admitted}
+    found: dict[str, object] = {"title": title, "criterion": criterion, "gold_coverage": accepted}
     found |= {"rows": table, "usage": usage.as_dict()}
     report = json.dumps(found, ensure_ascii=False, indent=1)
     if out:

@@ -35,28 +35,28 @@ app.command("induce")(grammar_report.induce_grammar)
 @app.command()
 def translate(
     grammar: GrammarArgument,
-    to: Annotated[Side, typer.Option(help="The side to translate to.")],
+    to: Annotated[Side, typer.Option(help="Side to translate to.")],
     alternatives: Annotated[
-        int, typer.Option(help="The maximum number of other translations to print after the best one.", min=0)
+        int, typer.Option(help="Maximum number of other translations to print after the best one.", min=0)
     ] = 10,
     scorer: Annotated[
         ScorerName | None,
         typer.Option(
-            help="How to rank programs. Default: the domain's scorer, `learned` with --learn, or `shortest`."
+            help="Ranking of programs (default: the domain's scorer, `learned` with --learn, or `shortest`)."
         ),
     ] = None,
     learn: Annotated[
         str | None,
         typer.Option(
-            help="Programs to learn the scorer from: the name of a domain, a .jsonl file, or a text file."
+            help="Programs from which to learn the scorer: name of a domain, a .jsonl file, or a text file."
         ),
     ] = None,
     dialect: DialectOption = None,
 ) -> None:
     """Translate each line of standard input, including its leading blanks, to one JSON object.
 
-    For a line without a translation, `output` is null and `error` is the reason. `derivations` is null if the line
-    has infinitely many.
+    For a line without a translation, `output` is null and `error` is the reason.
+    `derivations` is null if the line has infinitely many.
     """
     translator = make_translator(resolve_grammar(grammar, dialect), to, scorer, learn)
     translate_line = translator.to_program if to == "program" else translator.to_utterance
@@ -114,10 +114,10 @@ def make_translator(
 @app.command()
 def render(
     grammar: GrammarArgument,
-    count: Annotated[int, typer.Option("--count", "-n", help="The number of samples.", min=1)] = 10,
-    seed: Annotated[int, typer.Option(help="The random seed; equal seeds give equal samples.", min=0)] = 0,
+    count: Annotated[int, typer.Option("--count", "-n", help="Number of samples.", min=1)] = 10,
+    seed: Annotated[int, typer.Option(help="Random seed; equal seeds give equal samples.", min=0)] = 0,
     depth: Annotated[
-        int, typer.Option(help="The depth beyond which derivations end as soon as possible.", min=1)
+        int, typer.Option(help="Depth beyond which derivations end as soon as possible.", min=1)
     ] = 10,
     dialect: DialectOption = None,
 ) -> None:
@@ -134,8 +134,8 @@ def render(
 @app.command()
 def export(
     grammar: GrammarArgument,
-    notation: Annotated[Literal["lark", "gbnf"], typer.Option("--as", help="The notation to write.")],
-    side: Annotated[Side, typer.Option(help="The side to export.")] = "program",
+    notation: Annotated[Literal["lark", "gbnf"], typer.Option("--as", help="Notation to write.")],
+    side: Annotated[Side, typer.Option(help="Side to export.")] = "program",
     dialect: DialectOption = None,
 ) -> None:
     """Print one side of a grammar in the notation of Lark or of llama.cpp (GBNF)."""
@@ -146,8 +146,8 @@ def export(
 @app.command()
 def tree(
     grammar: GrammarArgument,
-    text: Annotated[str, typer.Argument(help="A text of the given side, including its leading blanks.")],
-    side: Annotated[Side, typer.Option(help="The side of the text.")] = "program",
+    text: Annotated[str, typer.Argument(help="Text of the given side, including its leading blanks.")],
+    side: Annotated[Side, typer.Option(help="Side of the text.")] = "program",
     svg: Annotated[Path | None, typer.Option(help="Write the tree as an SVG picture to this file.")] = None,
     dialect: DialectOption = None,
 ) -> None:

@@ -44,7 +44,7 @@ def stats(
     lines: Annotated[
         bool, typer.Option("--lines", help="Also count the derivations of each line of standard input.")
     ] = False,
-    side: Annotated[Side, typer.Option(help="The side of the grammar that the lines belong to.")] = "program",
+    side: Annotated[Side, typer.Option(help="Side of the grammar to which the lines belong.")] = "program",
     as_json: Json = False,
     dialect: DialectOption = None,
 ) -> None:
@@ -108,13 +108,16 @@ def show_ambiguity(counted: Ambiguity) -> None:
 def induce_grammar(
     programs: Annotated[
         str,
-        typer.Argument(help="The name of a domain, a .jsonl file with `program`, or a file of lines (- = stdin)."),
+        typer.Argument(
+            help="Name of a domain, a .jsonl file with `program`, or a file with one program per line (- = stdin)."
+        ),
     ],
     merge: Annotated[
-        MergeLevel, typer.Option(help="How far to generalise the programs, from strict (least) to open (most).")
+        MergeLevel, typer.Option(help="Degree of generalisation, from strict (least) to open (most).")
     ] = "typed",
     held_out: Annotated[
-        str | None, typer.Option(help="Other programs, of which to report how many the grammar covers.")
+        str | None,
+        typer.Option(help="Held-out programs, in the same form; report how many of them the grammar covers."),
     ] = None,
 ) -> None:
     """Induce a grammar from example programs (S-expressions) and print it in Lark notation."""

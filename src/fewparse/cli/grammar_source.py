@@ -18,12 +18,10 @@ from fewparse.grammar.synchronous import Side, SynchronousGrammar
 
 GrammarArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="GRAMMAR", help="The name of a domain, or the path of a grammar file or grammar folder."
-    ),
+    typer.Argument(metavar="GRAMMAR", help="Name of a domain, or path of a grammar file or grammar folder."),
 ]
 DialectOption = Annotated[
-    Dialect | None, typer.Option(help="The notation of a grammar file, if its suffix does not determine it.")
+    Dialect | None, typer.Option(help="Notation of a grammar file, if its suffix does not determine it.")
 ]
 
 

@@ -30,9 +30,9 @@ app.add_typer(data.app, name="data")
 app.add_typer(cache.app, name="cache")
 
 
-def show_version(wanted: bool) -> None:
+def show_version(requested: bool) -> None:
     """Print the version and exit."""
-    if wanted:
+    if requested:
         typer.echo(f"fewparse {fewparse.__version__}")
         raise typer.Exit
 
@@ -46,13 +46,13 @@ def main(
     """Turn a handful of examples and a grammar into a semantic parser."""
 
 
-def show_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
-    """Print a Python warning as a message of the command."""
+def show_warning(message: Warning | str, *_location: Any, **_rest: Any) -> None:
+    """Print a Python warning like the other warnings of the commands."""
     warn(str(message))
 
 
 def run() -> None:
-    """Run the command line; the entry point."""
+    """Run the command line; errors are printed and become exit codes."""
     warnings.showwarning = show_warning
     try:
         app(prog_name="fewparse")

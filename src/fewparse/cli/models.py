@@ -17,9 +17,11 @@ app = typer.Typer(help="Download the embedded model; find out what a server supp
 
 @app.command()
 def pull(
-    force: Annotated[bool, typer.Option("--force", help="Download it again, even if it is there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Download the model again, even if it is already stored.")
+    ] = False,
 ) -> None:
-    """Download the embedded model, unless it is there, check it, and print its path."""
+    """Download the embedded model, unless it is already stored, verify it, and print its path."""
     with download_progress() as progress:
         path = weights.pull(force=force, progress=progress)
     weights.verify()
@@ -35,12 +37,15 @@ def path() -> None:
 @app.command()
 def probe(
     model: Annotated[
-        str, typer.Argument(help="openai:NAME | openai-chat:NAME; the name may be left out if there is only one.")
+        str,
+        typer.Argument(
+            help="Remote model: openai:NAME | openai-chat:NAME; NAME may be omitted if the server has only one."
+        ),
     ] = "openai:",
     base_url: options.BaseUrl = None,
     timeout: options.Timeout = None,
     deadline: options.Deadline = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Find out by a few small requests what a server supports, and store the result."""
     from fewparse.lm.http.load import KINDS, probe_model

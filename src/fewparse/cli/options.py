@@ -13,7 +13,7 @@ from fewparse.retrieve import retriever
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.decoder import DECODERS
 
-INPUT, DECODING, PROMPT = "What to parse", "Decoding", "Prompt"
+INPUT, DECODING, PROMPT = "Input", "Decoding", "Prompt"
 MODEL, REMOTE, OUTPUT = "Model", "Remote server", "Output"
 
 
@@ -23,11 +23,11 @@ def option(panel: str, help: str, *names: str, **settings: Any) -> Any:  # noqa:
 
 
 def listing(registry: Registry[Any]) -> str:
-    """Return the names of a table for a help text."""
+    """Return the names of a registry for a help text."""
     return " | ".join(registry.choices)
 
 
-Domain = Annotated[str, typer.Argument(help="The name of a domain, or the path of its folder.")]
+Domain = Annotated[str, typer.Argument(help="Name of a domain, or path of its folder.")]
 Data = Annotated[
     Path | None,
     option(INPUT, "Folder of datasets (default: $FEWPARSE_DATA or the user's data directory).", "--data"),
@@ -57,18 +57,22 @@ Copy = Annotated[
 ServerGrammar = Annotated[
     bool, option(DECODING, "Let the server constrain samples by the grammar.", "--server-grammar")
 ]
-Rerank = Annotated[float | None, option(DECODING, "Weight of the alignment with the utterance.", min=0)]
+Rerank = Annotated[
+    float | None, option(DECODING, "Weight of the reranking score, the word alignment with the utterance.", min=0)
+]
 Vote = Annotated[
     bool | None, option(DECODING, "Rank candidates by the probability of their answers.", "--vote/--no-vote")
 ]
-Seed = Annotated[int | None, option(DECODING, "Random seed of samples and shuffles.", min=0)]
+Seed = Annotated[int | None, option(DECODING, "Random seed for sampling and shuffling.", min=0)]
 
 Prompt = Annotated[str | None, option(PROMPT, "Name of a prompt template.")]
 Examples = Annotated[int | None, option(PROMPT, "Number of examples in the prompt.", min=0)]
-Retriever = Annotated[str | None, option(PROMPT, f"How examples are retrieved: {listing(RETRIEVERS)}.")]
+Retriever = Annotated[str | None, option(PROMPT, f"Retrieval method for examples: {listing(RETRIEVERS)}.")]
 Order = Annotated[
     retriever.Order | None,
-    option(PROMPT, f"Order of the examples: {' | '.join(retriever.ORDERS)}.", parser=str, metavar="TEXT"),
+    option(
+        PROMPT, f"Order of the examples in the prompt: {' | '.join(retriever.ORDERS)}.", parser=str, metavar="TEXT"
+    ),
 ]
 
 Model = Annotated[str, option(MODEL, f"Language model: {' | '.join(model_choices())}.")]

@@ -1,4 +1,4 @@
-"""`fewparse parse`: utterances to programs."""
+"""`fewparse parse`: parse utterances into programs."""
 
 import json
 from collections.abc import Iterator
@@ -23,10 +23,13 @@ Line = tuple[int, str | UsageError]
 def parse(
     domain: options.Domain,
     utterance: Annotated[
-        str | None, typer.Argument(help="The utterance; without it, every line of standard input is parsed.")
+        str | None, typer.Argument(help="Utterance to parse; by default, every line of standard input.")
     ] = None,
     context: Annotated[
-        str, options.option(options.INPUT, "Dialogue before the utterance, if the prompt shows it.")
+        str,
+        options.option(
+            options.INPUT, "Dialogue before the utterance; the prompt template must contain {context}."
+        ),
     ] = "",
     target: options.Target = None,
     pool: options.Pool = None,
@@ -59,7 +62,10 @@ def parse(
     context_length: options.ContextLength = None,
     as_json: Annotated[bool, options.option(options.OUTPUT, "Print one JSON object per line.", "--json")] = False,
     show: Annotated[
-        bool, options.option(options.OUTPUT, "Show examples, prompt, rounds and cuts.", "--explain")
+        bool,
+        options.option(
+            options.OUTPUT, "Also print the examples, the prompt and each round of the search.", "--explain"
+        ),
     ] = False,
     n_best: Annotated[int | None, options.option(options.OUTPUT, "Number of candidates to return.", min=1)] = None,
 ) -> None:
@@ -131,7 +137,7 @@ def check_context(context: str, utterance: str | None, template: Template) -> No
     if context and not template.has_context:
         raise UsageError(
             f"the prompt `{template.name}` does not show the context",
-            "Use --prompt chatml-context, or a template of your own that contains {context}.",
+            "Use --prompt chatml-context, or your own template that contains {context}.",
         )
 
 

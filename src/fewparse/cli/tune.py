@@ -22,57 +22,68 @@ from fewparse.tune.config import LAYERS, TuneConfig
 if TYPE_CHECKING:
     from fewparse.tune.tuning import Progress as TuningProgress
 
+TRAINING, LORA = "Training", "LoRA"
 DEFAULT = TuneConfig()
-INSTALL = "pip install 'fewparse[tune]' (where there is no GPU, first: pip install torch==2.13.0)"
+INSTALL = "pip install 'fewparse[tune]' (without a GPU, first: pip install torch==2.13.0)"
 
 
 def tune(
     domain: options.Domain,
     target: options.Target = None,
     pool: options.Pool = None,
-    epochs: Annotated[int, typer.Option(help="The largest number of epochs.")] = DEFAULT.epochs,
+    data: options.Data = None,
+    epochs: Annotated[int, options.option(TRAINING, "Maximum number of epochs.")] = DEFAULT.epochs,
     held_out: Annotated[
         float,
-        typer.Option(
-            help="The share of examples on which the number of epochs is chosen; 0: always train for --epochs."
+        options.option(
+            TRAINING,
+            "Share of examples held out to choose the number of epochs; 0 to train for exactly --epochs.",
         ),
     ] = DEFAULT.held_out,
     patience: Annotated[
-        int, typer.Option(help="Stop the search for the number of epochs after this many worse epochs.")
+        int, options.option(TRAINING, "Number of epochs without improvement before early stopping.")
     ] = DEFAULT.patience,
-    rank: Annotated[int, typer.Option(help="The rank of the LoRA layers: the adapter's size.")] = DEFAULT.rank,
-    scale: Annotated[
-        float, typer.Option(help="The factor of the LoRA layers' output (alpha / rank).")
-    ] = DEFAULT.scale,
-    layers: Annotated[
-        str, typer.Option(help="The linear layers of each block that get LoRA layers, separated by commas.")
-    ] = ",".join(LAYERS),
-    learning_rate: Annotated[float, typer.Option(help="The highest learning rate.")] = DEFAULT.learning_rate,
+    learning_rate: Annotated[float, options.option(TRAINING, "Peak learning rate.")] = DEFAULT.learning_rate,
     warmup: Annotated[
-        float, typer.Option(help="The share of steps in which the learning rate rises.")
+        float, options.option(TRAINING, "Share of steps in which the learning rate rises.")
     ] = DEFAULT.warmup,
-    weight_decay: Annotated[float, typer.Option(help="The weight decay of AdamW.")] = DEFAULT.weight_decay,
-    batch_size: Annotated[int, typer.Option(help="Examples per step.")] = DEFAULT.batch_size,
+    weight_decay: Annotated[float, options.option(TRAINING, "Weight decay of AdamW.")] = DEFAULT.weight_decay,
+    batch_size: Annotated[int, options.option(TRAINING, "Number of examples per step.")] = DEFAULT.batch_size,
     augmented: Annotated[
-        float, typer.Option(help="The share of examples that are augmented, from the second epoch on.")
+        float, options.option(TRAINING, "Share of examples that are augmented, from the second epoch on.")
     ] = DEFAULT.augmented,
     seed: Annotated[
-        int, typer.Option(help="For initial weights, held-out part, order and augmentation.", min=0)
+        int,
+        options.option(
+            TRAINING, "Random seed for initial weights, held-out examples, order and augmentation.", min=0
+        ),
     ] = DEFAULT.seed,
+    rank: Annotated[
+        int, options.option(LORA, "Rank of the LoRA layers, which determines the size of the adapter.")
+    ] = DEFAULT.rank,
+    scale: Annotated[
+        float, options.option(LORA, "Factor on the output of the LoRA layers (alpha / rank).")
+    ] = DEFAULT.scale,
+    layers: Annotated[
+        str, options.option(LORA, "Linear layers of each block that get LoRA layers, separated by commas.")
+    ] = ",".join(LAYERS),
+    model: Annotated[str, options.option(options.MODEL, "Model to tune: embedded | gguf:PATH.")] = EMBEDDED,
     path: Annotated[
         Path | None,
-        typer.Option("--out", help="The adapter file (default: next to the domain's examples)."),
+        options.option(
+            options.OUTPUT, "Path of the adapter file (default: next to the domain's examples).", "--out"
+        ),
     ] = None,
-    model: Annotated[str, typer.Option(help="embedded | gguf:PATH")] = EMBEDDED,
-    data: options.Data = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The adapter's provenance, as one JSON object.")] = False,
+    as_json: Annotated[
+        bool, options.option(options.OUTPUT, "Print the adapter's provenance as one JSON object.", "--json")
+    ] = False,
 ) -> None:
     """Tune the embedded model on a domain's examples; `parse` and `eval` then use the resulting adapter.
 
     The adapter is a file of a few megabytes next to the examples. The same command resumes an interrupted run.
     """
     loaded = load_domain(domain, data, pool)
-    options = Options.resolve(loaded, target=target)
+    resolved = Options.resolve(loaded, target=target)
     config = TuneConfig(
         rank=rank,
         scale=scale,
@@ -89,8 +100,8 @@ def tune(
     )
     config.check()
     config.held_out_count(len(loaded.examples))
-    loaded.check(options.target, options.prompt)
-    adapter_path = path or loaded.adapter_path(options.target)
+    loaded.check(resolved.target, resolved.prompt)
+    adapter_path = path or loaded.adapter_path(resolved.target)
     if adapter_path.is_dir():
         raise UsageError(f"{adapter_path} is a folder", f"Name a file: --out {adapter_path / 'adapter.gguf'}")
     try:
@@ -105,9 +116,9 @@ def tune(
         raise UsageError(f"{opened.name} cannot be tuned", "Tune `embedded`, or a model file: --model gguf:PATH")
     start = time.perf_counter()
     with progress_bar() as report:
-        adapter = Tuning(loaded, options.target, opened, config, adapter_path, report).run()
+        adapter = Tuning(loaded, resolved.target, opened, config, adapter_path, report).run()
     is_default = model == EMBEDDED and path is None
-    arguments = f"{domain} --target {options.target}"
+    arguments = f"{domain} --target {resolved.target}"
     if not is_default:
         arguments += f" --model {model} --adapter {adapter.path}"
     show(adapter, arguments, time.perf_counter() - start, as_json)

@@ -1,1 +1,1 @@
-"""Constraints: which bytes or tokens may follow a prefix (nextTokens of the paper), exactly."""
+"""Constraints: exactly which bytes or tokens may follow a prefix (nextTokens in the paper)."""

@@ -48,7 +48,7 @@ class CfgState(State):
         return accepting
 
     def advance(self, piece: bytes) -> State | None:
-        """Consume the bytes, as one token where the vocabulary has it."""
+        """Consume the bytes, as one token if the vocabulary has it."""
         if not piece:
             return None
         whole = self.vocabulary.ids.get(piece)
@@ -76,7 +76,7 @@ class CfgState(State):
 
 
 def check(matcher: llguidance.LLMatcher) -> None:
-    """Raise the error of an engine that failed; it would otherwise answer as if the output must end."""
+    """Raise the error of an engine that failed; its results would otherwise mean that the output must end."""
     if matcher.is_error():
         reason = matcher.get_error().split("\n<state>")[0]
         if reason == "NoExtensionBias":  # the mask is empty
@@ -84,7 +84,7 @@ def check(matcher: llguidance.LLMatcher) -> None:
         if any(word in reason.lower() for word in LIMIT_WORDS):
             raise LimitExceeded(
                 f"the grammar engine reached a limit: {reason}",
-                "It may be very ambiguous.",
+                "The grammar may be very ambiguous.",
             )
         raise ConstraintError(f"the grammar engine failed: {reason}")
 
@@ -122,7 +122,7 @@ class CfgConstraint(Constraint):
         if copy:
             grammar = copy_spans(grammar, copy, utterance)
         trimmed = trim(grammar.with_prefix(lead))
-        self.dropped = trimmed.unproductive + trimmed.unreachable
+        self.useless = trimmed.unproductive + trimmed.unreachable
         self.grammar = trimmed.grammar
         if not self.grammar.rules:
             raise ConstraintError(
@@ -134,11 +134,11 @@ class CfgConstraint(Constraint):
                 f"the grammar has {self.grammar.size} symbols; the limit is {self._limits.grammar_size}",
                 "Split it, or use a trie for large sets of names.",
             )
-        self._begin = self._compile(to_llguidance(self.grammar))
+        self._initial = self._compile(to_llguidance(self.grammar))
 
     def start(self) -> State:
         """Return the initial state, a new copy for each search: a matcher must not be shared between threads."""
-        return CfgState(self._begin.deep_copy(), self.vocabulary)
+        return CfgState(self._initial.deep_copy(), self.vocabulary)
 
     def ending(self, text: bytes) -> bytes | None:
         """Return the shortest suffix that completes a sentence."""

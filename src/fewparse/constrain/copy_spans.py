@@ -14,13 +14,13 @@ class FreeText(NamedTuple):
     escaped: tuple[tuple[str, Chars], ...] = ()
 
     def encoded(self, char: str) -> str | None:
-        """Return how a character is written; None where it cannot be."""
+        """Return how a character is written; None if it cannot be."""
         if char in self.plain:
             return char
         return next((mark + char for mark, chars in self.escaped if char in chars), None)
 
     def decoded(self, text: str) -> str | None:
-        """Decode a written text; None where a character is not written in its one form."""
+        """Decode a written text; None if a character is not written in its one form."""
         found: list[str] = []
         at = 0
         while at < len(text):
@@ -77,7 +77,7 @@ def can_be_copied(forest: Forest, grammar: Grammar, names: tuple[str, ...], utte
         before = len(possible)
         for node in forest.nodes:
             if node.name in characters:
-                text = characters[node.name].decoded(forest.text[node.begin : node.end])
+                text = characters[node.name].decoded(forest.text[node.start : node.end])
                 if text is not None and is_span(text, utterance):
                     possible.add(node)
             elif any(is_possible(packed, possible) for packed in node.packed):

@@ -1,7 +1,7 @@
-"""The constraint protocol: immutable states over bytes that answer which continuations are well-formed.
+"""The constraint protocol: immutable states over bytes that define which continuations are well-formed.
 
-A byte string may follow iff the whole remains a prefix of some well-formed string. Given a vocabulary, a state
-also answers over tokens, by a mask; tokens may straddle terminals. Ending is not a token.
+A byte string may follow iff the whole remains a prefix of some well-formed string. A state also has a mask of the
+tokens of a vocabulary that may follow; tokens may straddle terminals. Ending is not a token.
 """
 
 import heapq
@@ -28,11 +28,11 @@ class State(ABC):
     @property
     @abstractmethod
     def may_end(self) -> bool:
-        """Whether the prefix is a well-formed string as it is."""
+        """Whether the prefix itself is a well-formed string."""
 
     @abstractmethod
     def advance(self, piece: bytes) -> "State | None":
-        """Return the state after these bytes, or None where they may not follow. An empty piece gives None."""
+        """Return the state after these bytes, or None if they may not follow or are empty."""
 
     @abstractmethod
     def mask(self) -> Mask:
@@ -98,7 +98,7 @@ class Constraint(ABC):
 
 
 class LeadState(State):
-    """Part of the lead is still to come."""
+    """The state within the lead; `rest` is the part that must still follow."""
 
     def __init__(self, inner: Constraint, rest: bytes) -> None:
         self.vocabulary = inner.vocabulary
@@ -136,7 +136,7 @@ class LeadState(State):
 
 
 class LeadConstraint(Constraint):
-    """The strings of another constraint, each after the lead."""
+    """The strings of another constraint, each preceded by the lead."""
 
     def __init__(self, inner: Constraint, lead: str) -> None:
         self.vocabulary = inner.vocabulary

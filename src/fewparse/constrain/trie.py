@@ -69,7 +69,7 @@ class Trie(Constraint):
             if count > MAX_NODES:
                 raise LimitExceeded(f"the strings need more than {MAX_NODES} trie nodes", "Use a grammar instead.")
         if not self._root.children and not self._root.terminal:
-            raise ConstraintError("the set of strings is empty, so that no output is possible")
+            raise ConstraintError("the set of strings is empty, so no output is possible")
 
     def start(self) -> State:
         """Return the state at the root."""

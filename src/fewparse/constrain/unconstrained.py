@@ -1,4 +1,4 @@
-"""No constraint, for baselines: any non-empty text."""
+"""The constraint that allows any non-empty text, for unconstrained decoding."""
 
 import numpy as np
 

@@ -1,1 +1,1 @@
-"""Benchmark datasets: downloaded or imported once, and stored in the data folder in one normal form."""
+"""Benchmark datasets: download or import them, and store them in the data folder in one normal form."""

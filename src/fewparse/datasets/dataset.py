@@ -155,4 +155,4 @@ def decode(content: bytes, path: Path) -> str:
 
 def not_published(path: Path) -> str:
     """Return the note on a file that differs from the published one."""
-    return f"{path} is not the published file; imported as it is"
+    return f"{path} is not the published file; imported unchanged"

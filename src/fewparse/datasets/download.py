@@ -1,6 +1,6 @@
 """Download files of known size and SHA-256: interrupted downloads resume, and incomplete files never appear.
 
-The received bytes are left in a `.part` file beside the target. Each download writes to a scratch file with a
+The received bytes remain in a `.part` file next to the target. Each download writes to a scratch file with a
 unique name, which starts as a copy of that one, so that concurrent downloads never write to the same file.
 """
 
@@ -98,7 +98,7 @@ def fetch(file: RemoteFile, report: Callable[[int], None], force: bool = False) 
 
 
 def part_path(path: Path) -> Path:
-    """Return where an unfinished download is left for the next one."""
+    """Return the path at which an unfinished download is stored for the next one."""
     return path.with_name(f"{path.name}.part")
 
 
@@ -117,7 +117,7 @@ def take_over_parts(path: Path, scratch: Path) -> None:
 
 
 def fetch_with_retries(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -> None:
-    """Fetch until the scratch file is the published one; raise DataUnavailable after `MAX_ATTEMPTS` failures."""
+    """Download until the scratch file is the published one; raise DataUnavailable after too many failures."""
     failures = 0
     while True:
         resumed = scratch.exists()
@@ -137,7 +137,7 @@ def fetch_with_retries(file: RemoteFile, scratch: Path, report: Callable[[int], 
             wait = exponential_wait(failures, FIRST_WAIT) if error.retry_after is None else error.retry_after
             failures += 1
             if failures == RETRY.max_attempts or wait > MAX_WAIT:
-                raise DataUnavailable(f"{file.url} cannot be fetched: {error}", ALTERNATIVES) from None
+                raise DataUnavailable(f"{file.url} cannot be downloaded: {error}", ALTERNATIVES) from None
             time.sleep(wait)
 
 
@@ -149,14 +149,14 @@ def fetch_once(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -
     if received == file.size and received:
         return
     with request(file.url, received) as response:
-        begin = first_byte(response, received)
+        start = first_byte(response, received)
         length = re.fullmatch(r"\d{1,18}", response.headers.get("Content-Length", ""))
-        if length and begin + int(length[0]) != file.size:
-            raise wrong_size(file, str(begin + int(length[0])))
+        if length and start + int(length[0]) != file.size:
+            raise wrong_size(file, str(start + int(length[0])))
         with scratch.open("r+b" if received else "wb") as target:
-            target.seek(begin)
+            target.seek(start)
             target.truncate()
-            done = begin
+            done = start
             while done <= file.size and (block := read_block(response)):
                 done += len(block)
                 if done <= file.size:
@@ -171,20 +171,20 @@ def fetch_once(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -
         raise RetryableError(f"the connection was lost after {done} of {file.size} bytes")
 
 
-def request(url: str, begin: int) -> HTTPResponse:
-    """Request a file from byte `begin` on; raise RetryableError if a retry may succeed."""
+def request(url: str, start: int) -> HTTPResponse:
+    """Request a file from byte `start` on; raise RetryableError if a retry may succeed."""
     if not url.lower().startswith(("http://", "https://")):
-        raise UsageError(f"{url} is not a web address", "Addresses begin with https:// or http://.")
+        raise UsageError(f"{url} is not a web address", "Addresses start with https:// or http://.")
     headers = {"User-Agent": "fewparse", "Accept-Encoding": "identity"}
-    if begin:
-        headers["Range"] = f"bytes={begin}-"
+    if start:
+        headers["Range"] = f"bytes={start}-"
     try:
         prepared = urllib.request.Request(url, headers=headers)
         response: HTTPResponse = urllib.request.build_opener().open(prepared, timeout=RETRY.timeout)
         return response
     except HTTPError as error:
         with error:
-            if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and begin:
+            if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start:
                 raise RestartRequired from None
             reason = f"the server returned {error.code} {error.reason}".rstrip()
             if error.code in RETRYABLE_STATUSES:
@@ -192,7 +192,7 @@ def request(url: str, begin: int) -> HTTPResponse:
                 if wait:
                     reason += f" and requests a wait of {wait:.0f} s"
                 raise RetryableError(reason, wait) from None
-            raise DataUnavailable(f"{url} cannot be fetched: {reason}", ALTERNATIVES) from None
+            raise DataUnavailable(f"{url} cannot be downloaded: {reason}", ALTERNATIVES) from None
     except (InvalidURL, ValueError) as error:
         raise UsageError(f"{url} is not a web address: {error}") from None
     except (OSError, HTTPException) as error:
@@ -202,7 +202,7 @@ def request(url: str, begin: int) -> HTTPResponse:
         if dropped and not isinstance(cause, ConnectionRefusedError):
             raise RetryableError(reason or "no response") from None
         hint = f"Check the network connection. {ALTERNATIVES}"
-        raise DataUnavailable(f"{url} cannot be fetched: {reason}", hint) from None
+        raise DataUnavailable(f"{url} cannot be downloaded: {reason}", hint) from None
 
 
 def first_byte(response: HTTPResponse, requested: int) -> int:

@@ -1,1 +1,1 @@
-"""What people parse into: domain folders, read and bundled."""
+"""Domains: folders with settings, examples, a grammar and an executor, and the bundled ones."""

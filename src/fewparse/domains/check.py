@@ -1,4 +1,4 @@
-"""Judge a domain before anyone parses with it: its grammar against its examples, and these against each other."""
+"""Check a domain before it is used: grammar and executor on all examples, duplicates, leaks, vocabulary."""
 
 import re
 from collections import Counter, defaultdict
@@ -21,17 +21,17 @@ from fewparse.lm.adapter import read_adapter
 from fewparse.vocabulary import Vocabulary
 
 
-class Placed(NamedTuple):
-    """An example and where it is written."""
+class LocatedExample(NamedTuple):
+    """An example, its file and line, and whether it is held out."""
 
     example: Example
-    place: str
+    location: str
     held_out: bool
 
 
 @dataclass(frozen=True)
 class Report:
-    """All findings on a domain; `checked` counts what was looked at."""
+    """All findings of the check of a domain; `checked` counts the examples checked."""
 
     domain: str
     checked: dict[str, int]
@@ -43,7 +43,7 @@ class Report:
         return all(finding.level != "error" for finding in self.findings)
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as one JSON object."""
+        """Return the report as a JSON object."""
         return {
             "domain": self.domain,
             "passed": self.passed,
@@ -53,12 +53,12 @@ class Report:
 
 
 def check_domain(domain: Domain, vocabulary: Vocabulary | None = None) -> Report:
-    """Look at everything; with a model's vocabulary, also whether the model can say it."""
+    """Run all checks on a domain; with a vocabulary, also check that its tokens can spell all outputs."""
     return Check(domain, vocabulary).report()
 
 
 class Check:
-    """One look at one domain."""
+    """One run of all checks on a domain."""
 
     def __init__(self, domain: Domain, vocabulary: Vocabulary | None) -> None:
         self._domain = domain
@@ -67,16 +67,16 @@ class Check:
         self._checked: Counter[str] = Counter()
 
     def report(self) -> Report:
-        """Everything that was found, the grammar first."""
+        """Return the findings of all checks, most severe first."""
         findings: list[Finding] = []
         if self._domain.language is not None:
             findings += lint_grammar(self._domain.language)
-        for placed in self._examples:
-            self._checked["held-out examples" if placed.held_out else "examples"] += 1
-            findings += self._check_example(placed)
+        for located in self._examples:
+            self._checked["held-out examples" if located.held_out else "examples"] += 1
+            findings += self._check_example(located)
         findings += self._ambiguity()
         findings += self._repetitions()
-        findings += self._unspeakable()
+        findings += self._missing_tokens()
         findings += self._adapters()
         order: list[Level] = ["error", "warning", "note"]
         findings.sort(key=lambda finding: order.index(finding.level))
@@ -91,14 +91,14 @@ class Check:
         return "program side" if target == "program" else "utterance side"
 
     @cached_property
-    def _examples(self) -> list[Placed]:
+    def _examples(self) -> list[LocatedExample]:
         examples = []
         for name in ("examples.jsonl", "test.jsonl"):
             path = self._domain.data / name
             if path.exists():
                 for line, example in numbered_examples(path):
-                    spoken = self._domain.without_foreign_canonical(example)
-                    examples.append(Placed(spoken, f"{name}:{line}", name == "test.jsonl"))
+                    own = self._domain.without_foreign_canonical(example)
+                    examples.append(LocatedExample(own, f"{name}:{line}", name == "test.jsonl"))
         return examples
 
     @cached_property
@@ -111,51 +111,52 @@ class Check:
             "canonical": translator.from_side("utterance").parser,
         }
 
-    def _check_example(self, placed: Placed) -> Iterator[Finding]:
-        example = placed.example
+    def _check_example(self, located: LocatedExample) -> Iterator[Finding]:
+        example = located.example
         if self._has_grammar:
-            yield from self._check_text(example.program, "program", placed)
+            yield from self._check_text(example.program, "program", located)
             if "canonical" in self._targets:
                 if example.canonical is not None:
-                    yield from self._check_text(example.canonical, "canonical", placed)
-                yield from self._check_round_trip(placed)
+                    yield from self._check_text(example.canonical, "canonical", located)
+                yield from self._check_round_trip(located)
         if self._domain.executor is not None:
             try:
                 self._domain.execute(example.program)
             except ExecutionError as error:
-                yield Finding("error", "execution", f"{example.program} fails: {error.message}", placed.place)
+                yield Finding("error", "execution", f"{example.program} fails: {error.message}", located.location)
 
-    def _check_text(self, text: str, target: Target, placed: Placed) -> Iterator[Finding]:
+    def _check_text(self, text: str, target: Target, located: LocatedExample) -> Iterator[Finding]:
         forest = self._parsers[target].parse(text)
         if isinstance(forest, ParseFailure):
             shown = f"the {target} {forest.reason}\n{caret(text, forest.at)}"
-            yield Finding("error", "ill-formed", shown, placed.place)
+            yield Finding("error", "ill-formed", shown, located.location)
             return
         self._counts[target].append((forest.count(), text))
         names = self._domain.constraint_kind.copied_rules
-        utterance = placed.example.utterance
+        utterance = located.example.utterance
         if names and not can_be_copied(forest, self._domain.side(target), names, utterance):
-            message = f"the {target} {text} has text that is not copied from its utterance: no parse can give it"
-            yield Finding("warning", "copy", message, placed.place)
+            message = f"the {target} {text} has text that is not copied from its utterance: no parse can return it"
+            yield Finding("warning", "copy", message, located.location)
 
     @cached_property
     def _counts(self) -> dict[Target, list[tuple[int | None, str]]]:
         return defaultdict(list)
 
-    def _check_round_trip(self, placed: Placed) -> Iterator[Finding]:
-        example, translator = placed.example, self._domain.translator
+    def _check_round_trip(self, located: LocatedExample) -> Iterator[Finding]:
+        example, translator = located.example, self._domain.translator
         assert translator is not None
         translation = translator.to_utterance(example.program)
         if translation.failure is None and translation.best is None:
-            yield Finding("error", "round trip", f"{example.program} {translation.error}", placed.place)
+            yield Finding("error", "round trip", f"{example.program} {translation.error}", located.location)
         for canonical in filter(None, dict.fromkeys([translation.best, example.canonical])):
             back = self._domain.program_of(canonical, "canonical")
             if back is not None and back != example.program:
-                message = f'"{canonical}" comes back as {back}, not as {example.program}'
-                yield Finding("error", "round trip", message, placed.place)
+                message = f'"{canonical}" is translated back to {back}, not to {example.program}'
+                yield Finding("error", "round trip", message, located.location)
             elif back is not None and canonical != translation.best:
-                message = f'"{canonical}" comes back as "{translation.best}", the shortest for its program'
-                yield Finding("warning", "round trip", message, placed.place)
+                shortest = f'"{translation.best}", the shortest utterance of its program'
+                message = f'"{canonical}" is translated back to {shortest}'
+                yield Finding("warning", "round trip", message, located.location)
             if canonical == translation.best and canonical != example.canonical:
                 forest = self._parsers["canonical"].parse(canonical)
                 self._counts["canonical"] += (
@@ -168,27 +169,28 @@ class Check:
             if several:
                 several.sort(key=lambda item: (item[0] is not None, -(item[0] or 0)))
                 count, text = several[0]
-                often = "infinitely many" if count is None else str(count)
-                message = f"{len(several)} of {len(counts)} have several derivations; most, {often}: {text}"
+                largest = "infinitely many" if count is None else str(count)
+                message = f"{len(several)} of {len(counts)} have several derivations; most, {largest}: {text}"
                 yield Finding("note", "ambiguity", f"{self._side_name(target)}: {message}")
 
     def _repetitions(self) -> Iterator[Finding]:
-        """Utterances that come twice in one context: with another program, in both sets, or for nothing."""
-        said: dict[tuple[str, str], list[Placed]] = defaultdict(list)
-        for placed in self._examples:
-            said[words(placed.example.context), words(placed.example.utterance)].append(placed)
-        for same in said.values():
-            places = ", ".join(placed.place for placed in same)
+        """Yield utterances that occur several times in the same context: leaks, contradictions, duplicates."""
+        groups: dict[tuple[str, str], list[LocatedExample]] = defaultdict(list)
+        for located in self._examples:
+            groups[words(located.example.context), words(located.example.utterance)].append(located)
+        for same in groups.values():
+            locations = ", ".join(located.location for located in same)
             utterance = f'"{same[0].example.utterance}"'
-            if len({placed.held_out for placed in same}) > 1:
-                yield Finding("error", "leak", f"{utterance} is both taught and held out", places)
-            elif len({placed.example.program for placed in same}) > 1:
-                yield Finding("warning", "contradiction", f"{utterance} has several programs", places)
+            if len({located.held_out for located in same}) > 1:
+                message = f"{utterance} is both a training example and held out"
+                yield Finding("error", "leak", message, locations)
+            elif len({located.example.program for located in same}) > 1:
+                yield Finding("warning", "contradiction", f"{utterance} has several programs", locations)
             elif len(same) > 1:
-                yield Finding("warning", "duplicate", f"{utterance} comes {len(same)} times", places)
+                yield Finding("warning", "duplicate", f"{utterance} occurs {len(same)} times", locations)
 
-    def _unspeakable(self) -> Iterator[Finding]:
-        """Texts that the model's tokens cannot spell."""
+    def _missing_tokens(self) -> Iterator[Finding]:
+        """Yield texts that the model's tokens cannot spell."""
         if self._vocabulary is None:
             return
         for target in self._targets if self._has_grammar else ():
@@ -196,34 +198,34 @@ class Check:
                 if spell(literal.encode(), self._vocabulary) is None:
                     message = f"{self._side_name(target)}: the model has no tokens for all bytes of {literal!r}"
                     yield Finding("warning", "vocabulary", message)
-        for placed in self._examples:
-            for text in filter(None, (placed.example.program, placed.example.canonical)):
+        for located in self._examples:
+            for text in filter(None, (located.example.program, located.example.canonical)):
                 if spell(text.encode(), self._vocabulary) is None:
                     message = f"the model has no tokens for all bytes of {text!r}"
-                    yield Finding("error", "vocabulary", message, placed.place)
+                    yield Finding("error", "vocabulary", message, located.location)
 
     def _adapters(self) -> Iterator[Finding]:
-        """Adapters that cannot be read, or have learned something else than what is taught now."""
+        """Yield adapters that cannot be read, or were tuned on other examples than the present ones."""
         for target in TARGETS:
             path = self._domain.adapter_path(target)
             if not path.exists() or not self._domain.own_grammar:
                 continue
             try:
-                told = read_adapter(path).provenance
+                provenance = read_adapter(path).provenance
             except ModelError as error:
                 yield Finding("error", "adapter", error.message, path.name)
                 continue
-            if told is not None and told.data_sha256 != self._domain.data_sha256(target):
+            if provenance is not None and provenance.data_sha256 != self._domain.data_sha256(target):
                 message = f"it was tuned on other examples: fewparse tune {self._domain.name} --target {target}"
                 yield Finding("warning", "adapter", message, path.name)
 
 
 def literals(grammar: Grammar) -> list[str]:
-    """All texts of a grammar, each once."""
+    """Return the distinct literals of a grammar."""
     symbols = (s for productions in grammar.rules.values() for production in productions for s in production)
     return list(dict.fromkeys(s.text for s in symbols if isinstance(s, Text)))
 
 
 def words(text: str) -> str:
-    """A text whatever its case and its marks."""
+    """Return the words of a text without case and punctuation."""
     return " ".join(re.findall(r"\w+", text.casefold()))

@@ -1,4 +1,4 @@
-"""The kinds of `[constraint]` in domain.toml: a domain in; a constraint for each parse out."""
+"""The kinds of `[constraint]` in domain.toml; each builds the constraint of a parse from a domain."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class ConstraintKind(ABC):
     """Defines which outputs of a domain are well-formed.
 
-    Only `build` is required. `table` is a subclass of `ConstraintTable` where the kind has settings of its own in
+    Only `build` is required. `table` is a subclass of `ConstraintTable` if the kind has its own settings in
     domain.toml.
     """
 
@@ -54,7 +54,7 @@ class ConstraintKind(ABC):
 
     @property
     def depends_on_utterance(self) -> bool:
-        """Whether `build` gives another constraint for another utterance."""
+        """Whether the constraint that `build` returns depends on the utterance."""
         return False
 
     @property
@@ -69,7 +69,7 @@ class ConstraintKind(ABC):
 
     @property
     def grammar(self) -> Grammar | SynchronousGrammar | None:
-        """The grammar, where there is one."""
+        """The grammar; None if there is none."""
         return None
 
     def gbnf(self, target: Target, lead: str, utterance: str) -> str:
@@ -99,7 +99,7 @@ class GrammarConstraint(ConstraintKind):
 
     @property
     def copied_rules(self) -> tuple[str, ...]:
-        """The rules that the setting `copy` names."""
+        """The rules listed in the setting `copy`."""
         return self.settings.copy_rules
 
     @property
@@ -137,7 +137,7 @@ class InducedConstraint(GrammarConstraint):
 
     @property
     def copied_rules(self) -> tuple[str, ...]:
-        """The one rule of an induced grammar for free text, where `copy` names any."""
+        """The rule for free text of an induced grammar, if `copy` lists any rule."""
         return (FREE_TEXT,) if self.settings.copy_rules else ()
 
     @property
@@ -147,7 +147,7 @@ class InducedConstraint(GrammarConstraint):
 
     @cached_property
     def grammar(self) -> Grammar:
-        """The induced grammar, generalised as `merge` says."""
+        """The induced grammar, generalised according to `merge`."""
         return induce((example.program for example in self.domain.examples), self.settings.merge).grammar
 
 

@@ -28,11 +28,11 @@ from fewparse.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Domain:
-    """What to parse into.
+    """The settings and examples of a domain, and its grammar, prompts and executor.
 
     `folder` holds the settings (`table`), the grammar, prompt templates and the executor; `data` holds the
-    examples, usually in the same folder. `examples` is the pool of training examples. `own_grammar` is false where
-    the caller replaced the grammar; `left_out` counts examples of the pool that the grammar does not derive.
+    examples, usually in the same folder. `examples` is the pool of training examples. `own_grammar` is false if
+    the caller replaced the grammar; `underivable` counts examples of the pool that the grammar does not derive.
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class Domain:
     examples: tuple[Example, ...]
     data: Path
     own_grammar: bool = True
-    left_out: int = 0
+    underivable: int = 0
 
     @property
     def name(self) -> str:
@@ -49,21 +49,21 @@ class Domain:
 
     @cached_property
     def test_examples(self) -> tuple[Example, ...]:
-        """The held-out examples of `test.jsonl`; none where there is no such file."""
+        """The held-out examples of `test.jsonl`; none if there is no such file."""
         path = self.data / "test.jsonl"
         return read_examples(path) if path.exists() else ()
 
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:
         """Training examples beyond the pool, for choosing settings."""
-        return read_examples(self.data / EXAMPLES)[len(self.examples) + self.left_out :]
+        return read_examples(self.data / EXAMPLES)[len(self.examples) + self.underivable :]
 
     def adapter_path(self, target: Target) -> Path:
-        """The path of the adapter for a target, which may not exist: beside the examples."""
+        """Return the path of the adapter for a target, next to the examples; the file may not exist."""
         return self.data / f"adapter-{target}.gguf"
 
     def data_sha256(self, target: Target) -> str:
-        """The hash of everything that a model can be trained on: utterances, contexts and outputs of the pool."""
+        """Return a hash of all training data for a target: utterances, contexts and outputs of the pool."""
         training = [(e.utterance, e.context, e.output(target)) for e in self.for_target(target).examples]
         return hashlib.sha256(json.dumps(training).encode()).hexdigest()
 
@@ -74,7 +74,7 @@ class Domain:
 
     @cached_property
     def language(self) -> Grammar | SynchronousGrammar | None:
-        """The grammar of the folder, or the one induced from the examples; None where there is none."""
+        """The grammar of the folder, or the one induced from the examples; None if there is none."""
         return self.constraint_kind.grammar
 
     @property
@@ -88,7 +88,7 @@ class Domain:
         return self.side("program")
 
     def side(self, target: Target) -> Grammar:
-        """The grammar of the outputs for a target."""
+        """Return the grammar of the outputs for a target; raise `UsageError` if there is none."""
         if self.language is None:
             raise UsageError(f"the domain {self.name} has no grammar", 'Set kind = "grammar" under [constraint].')
         if isinstance(self.language, SynchronousGrammar):
@@ -102,7 +102,7 @@ class Domain:
 
     @cached_property
     def translator(self) -> Translator | None:
-        """The translator between canonical utterances and programs, where the grammar is synchronous.
+        """The translator between canonical utterances and programs; None if the grammar is not synchronous.
 
         The shortest program is the best one.
         """
@@ -115,14 +115,14 @@ class Domain:
         )
 
     def scored_translator(self, scorer: ScorerName | None = None) -> Translator | None:
-        """The translator with a scorer, by default the one in domain.toml."""
+        """Return the translator with a scorer, by default the one in domain.toml; None if there is none."""
         learned = (scorer or self.table.constraint.scorer) == "learned"
         return self._learned_translator if learned else self.translator
 
     def for_target(self, target: Target) -> "Domain":
         """Return the domain with examples for a target: missing canonical utterances come from the grammar.
 
-        Examples of a benchmark dataset that the grammar does not derive are left out; in a domain's own folder
+        Examples of a benchmark dataset that the grammar does not derive are excluded; in a domain's own folder
         such an example is an error.
         """
         if target == "program" or all(example.canonical for example in self.examples) or self.translator is None:
@@ -134,7 +134,7 @@ class Domain:
                 f"the grammar derives the program of none of the {len(paired)} examples of {self.name}",
                 f"{self._check_command} shows where each of them fails.",
             )
-        targeted = replace(self, examples=usable, left_out=len(paired) - len(usable))
+        targeted = replace(self, examples=usable, underivable=len(paired) - len(usable))
         targeted.__dict__.update(language=self.language, translator=self.translator)  # read and compiled once
         return targeted
 
@@ -157,12 +157,12 @@ class Domain:
         return f"`fewparse check {self.name}{'' if self.own_grammar else f' --grammar {self.grammar_path}'}`"
 
     def without_foreign_canonical(self, example: Example) -> Example:
-        """Return an example without its canonical utterance where that belongs to a replaced grammar."""
+        """Return an example without its canonical utterance if that belongs to a replaced grammar."""
         return example if self.own_grammar else replace(example, canonical=None)
 
     @cached_property
     def fold(self) -> Fold | None:
-        """The function that folds names for retrieval, where domain.toml names rules to fold."""
+        """The function that folds names for retrieval; None if domain.toml names no rules to fold."""
         names = self.table.retrieve.fold
         if not names:
             return None
@@ -173,7 +173,7 @@ class Domain:
         return folding(rules_of_words(self.grammar, names))
 
     def template(self, name: str | None = None) -> Template:
-        """A prompt template by name: a file of the folder, or a bundled one."""
+        """Return a prompt template by name: a file of the folder, or a bundled one."""
         name = name or self.table.prompt[self.table.target]
         path = self.folder / (name if name.endswith(".toml") else f"{name}.toml")
         if name != "domain" and path.exists():
@@ -183,7 +183,7 @@ class Domain:
     def constraint(
         self, vocabulary: Vocabulary, target: Target, utterance: str = "", template: Template | None = None
     ) -> Constraint:
-        """Return the constraint on outputs for an utterance, under a prompt template where one is given."""
+        """Return the constraint on outputs for an utterance, under a prompt template if one is given."""
         return self.constraint_kind.build(vocabulary, target, template.lead if template else "", utterance)
 
     def server_grammar(self, target: Target, utterance: str = "", template: Template | None = None) -> str:
@@ -191,7 +191,7 @@ class Domain:
         return self.constraint_kind.gbnf(target, template.lead if template else "", utterance)
 
     def program_of(self, output: str, target: Target) -> str | None:
-        """Return the program of an output; None where it has none, or is too long to parse."""
+        """Return the program of an output; None if it has none, or is too long to parse."""
         if target == "program":
             return output
         if self.translator is None:
@@ -202,7 +202,7 @@ class Domain:
             return None
 
     def _translate(self, canonical: str, translator: Translator) -> str | None:
-        """Return the best program; the scorer is only learned from the examples where there are several."""
+        """Return the best program; the scorer is only learned from the examples if there are several."""
         translation = translator.to_program(canonical, k=2)
         certain = translation.complete and len(translation.k_best) < 2
         scored = None if certain else self.scored_translator()
@@ -232,15 +232,15 @@ class Domain:
         """Load a function from a file of the folder, or from a module."""
         if name is None:
             return None
-        place, _, attribute = name.partition(":")
+        source, _, attribute = name.partition(":")
         path = self.folder / "domain.toml"
         try:
-            module = load_file(self.folder / place) if place.endswith(".py") else importlib.import_module(place)
+            module = load_file(self.folder / source) if source.endswith(".py") else importlib.import_module(source)
         except Exception as error:
-            raise DomainError(f"the {purpose} {place} cannot be loaded: {error!r}", path) from error
+            raise DomainError(f"the {purpose} {source} cannot be loaded: {error!r}", path) from error
         function = getattr(module, attribute, None)
         if not callable(function):
-            raise DomainError(f"the {purpose} {place} has no function `{attribute}`", path)
+            raise DomainError(f"the {purpose} {source} has no function `{attribute}`", path)
         return function  # type: ignore[no-any-return]
 
     def execute(self, program: str) -> Any:

@@ -35,8 +35,8 @@ def installed_domains() -> dict[str, Path]:
 
     An entry point names a package whose folder is a domain folder.
     """
-    taken = dict.fromkeys([*bundled_domains(), *benchmark_domains()], "")
-    added = Registry[ModuleType]("domain", taken, group="fewparse.domains").added
+    reserved = dict.fromkeys([*bundled_domains(), *benchmark_domains()], "")
+    added = Registry[ModuleType]("domain", reserved, group="fewparse.domains").added
     return {name: Path(str(resources.files(module))) for name, module in added.items()}
 
 
@@ -45,13 +45,13 @@ def package() -> Path:
     return Path(str(resources.files("fewparse.domains")))
 
 
-def find_domain(place: str | Path, data: Path | None = None) -> Domain:
+def find_domain(name_or_path: str | Path, data: Path | None = None) -> Domain:
     """Return a domain without its examples: enough to execute programs and to inspect the grammar."""
-    name = str(place)
+    name = str(name_or_path)
     if dataset := dataset_of(name):
         table = read_domain_table(dataset.folder / SETTINGS).model_copy(update=dataset.settings(name))
         return Domain(dataset.folder, table, (), data_folder(data) / name)
-    folder = bundled_domains().get(name) or installed_domains().get(name) or Path(os.path.expanduser(place))
+    folder = bundled_domains().get(name) or installed_domains().get(name) or Path(os.path.expanduser(name_or_path))
     if not folder.is_dir():
         raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")
     if not (folder / SETTINGS).exists():
@@ -62,7 +62,7 @@ def find_domain(place: str | Path, data: Path | None = None) -> Domain:
 
 
 def load_domain(
-    place: str | Path,
+    name_or_path: str | Path,
     data: Path | None = None,
     pool: int | None = None,
     constraint: str | None = None,
@@ -75,14 +75,14 @@ def load_domain(
     the training examples to use), `constraint` (its kind), `grammar` (a file or folder), and `copy` (whether free
     text must be copied from the utterance).
     """
-    domain = with_overrides(find_domain(place, data), constraint, grammar, copy)
+    domain = with_overrides(find_domain(name_or_path, data), constraint, grammar, copy)
     table = domain.table
     path = domain.data / EXAMPLES
     if domain.data != domain.folder and not path.exists():
         benchmark = domain.name.partition("/")[0]
         raise DataUnavailable(
             f"the examples of {domain.name} are not in {domain.data}",
-            f"Fetch them: fewparse data get {benchmark}. Or import them: fewparse data import {benchmark} FOLDER",
+            f"Download them: fewparse data get {benchmark}. Or import them: fewparse data import {benchmark} DIR",
         )
     needs_canonical = table.target == "canonical" and not domain.constraint_kind.synchronous
     examples = read_examples(path, (*PAIR, "canonical") if needs_canonical else PAIR)
@@ -102,8 +102,8 @@ def with_overrides(domain: Domain, constraint: str | None, grammar: Path | None,
                 f"a grammar is given, but the constraint is `{constraint}`",
                 "Omit one of them: --grammar or --constraint.",
             )
-        place = str(grammar.expanduser().absolute())
-        chosen = chosen.model_copy(update={"grammar": place, "dialect": None, "start": "start"})
+        path = str(grammar.expanduser().absolute())
+        chosen = chosen.model_copy(update={"grammar": path, "dialect": None, "start": "start"})
         constraint = "grammar"
     if constraint is not None:
         chosen = chosen.model_copy(update={"kind": CONSTRAINT_KINDS.check(constraint)})

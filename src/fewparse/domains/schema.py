@@ -1,4 +1,4 @@
-"""The schema of `domain.toml`, and its reader, which shows mistakes at their line."""
+"""The schema of `domain.toml`, and its reader, which reports mistakes with their line."""
 
 import re
 from pathlib import Path
@@ -68,7 +68,7 @@ class PromptTable(Table):
 
 
 class RetrieveTable(Table):
-    """[retrieve]: which examples come into the prompt, and in which order."""
+    """[retrieve]: which examples the prompt contains, and in which order."""
 
     retriever: Annotated[str, name_in(RETRIEVERS)] = "embedding"
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
@@ -96,7 +96,7 @@ Tokens = Annotated[int, Field(ge=1, le=4096)]
 
 
 class MaxTokensTable(Table):
-    """`max_tokens`: the longest output for each target."""
+    """`max_tokens`: the maximum length of an output for each target."""
 
     program: Tokens = 160
     canonical: Tokens = 160
@@ -141,7 +141,7 @@ class DomainTable(Table):
 
 
 def read_domain_table(path: Path) -> DomainTable:
-    """Read `domain.toml`; every mistake is a `DomainError` with its place."""
+    """Read `domain.toml`; every mistake is a `DomainError` with its line."""
     source = read_text(path, DomainError)
     table = parse_toml(source, path)
     schema = schema_for(table)
@@ -161,7 +161,7 @@ def read_domain_table(path: Path) -> DomainTable:
 
 
 def schema_for(table: dict[str, Any]) -> type[DomainTable]:
-    """Return the schema of the file: its [constraint] may be of a kind with settings of its own."""
+    """Return the schema of the file: its [constraint] may be of a kind with its own settings."""
     constraint = table.get("constraint")
     kind = constraint.get("kind") if isinstance(constraint, dict) else None
     own = CONSTRAINT_KINDS[kind].table if isinstance(kind, str) and kind in CONSTRAINT_KINDS else None
@@ -180,7 +180,7 @@ def owner_of(schema: type[Table], where: list[str]) -> type[Table]:
 
 
 def line_of(source: str, where: list[str]) -> int | None:
-    """Return the line of a key: below its table's header, or that of an inline table."""
+    """Return the line of a key: below its table's header, or the line of an inline table."""
     lines = source.splitlines()
     start = 0
     for part in where[:-1]:

@@ -33,10 +33,10 @@ class RetrievalBaseline:
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """Return the best distinct programs; a candidate's score is its negative rank."""
-        hidden = {example.key for example in without}
+        excluded = {example.key for example in without}
         start = time.perf_counter()
         ranked = (self._examples[i] for i in self._retriever.rank(item.utterance, Usage()))
-        best = distinct_programs((e for e in ranked if e.key not in hidden), MAX_CANDIDATES)
+        best = distinct_programs((e for e in ranked if e.key not in excluded), MAX_CANDIDATES)
         candidates = tuple(
             Candidate(e.output(self._target), -rank, e.program, -rank) for rank, e in enumerate(best)
         )
@@ -65,15 +65,15 @@ def baselines(domain: Domain, target: Target, model: LanguageModel, seed: int) -
         yield RetrievalBaseline(f"no model: nearest training utterance, {name}", examples, retriever, target)
     if not domain.constraint_kind.finite:
         return
-    meanings = domain.known_outputs
-    outputs = [meaning.output(target) for meaning in meanings]
+    known = domain.known_outputs
+    outputs = [example.output(target) for example in known]
     alignment = Alignment((e.utterance, e.output(target)) for e in examples)
     aligned = AlignmentRetriever(outputs, alignment)
-    yield RetrievalBaseline("no model: output with the best word alignment", meanings, aligned, target)
-    if all(meaning.canonical for meaning in meanings):
-        retriever = open_retriever("embedding", Pool([str(m.canonical) for m in meanings], model, seed))
+    yield RetrievalBaseline("no model: output with the best word alignment", known, aligned, target)
+    if all(example.canonical for example in known):
+        retriever = open_retriever("embedding", Pool([str(example.canonical) for example in known], model, seed))
         name = "no model: most similar canonical utterance, embedding"
-        yield RetrievalBaseline(name, meanings, retriever, target)
+        yield RetrievalBaseline(name, known, retriever, target)
 
 
 def distinct_programs(examples: Iterable[Example], limit: int) -> list[Example]:

@@ -1,4 +1,4 @@
-"""Gold coverage: how many gold outputs the constraint admits, an upper bound of exact-match accuracy."""
+"""Gold coverage: how many gold outputs the constraint accepts, an upper bound of exact-match accuracy."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from fewparse.vocabulary import BYTES
 
 
 def gold_coverage(domain: Domain, options: Options, items: Sequence[Example]) -> Proportion | None:
-    """Return how many items have a gold output that the constraint admits; None for unconstrained decoding.
+    """Return how many items have a gold output that the constraint accepts; None for unconstrained decoding.
 
     If free text is copied from the utterance, each item has its own constraint.
     """

@@ -1,4 +1,4 @@
-"""Records of each system on each item, appended to a file at once, so that an interrupted run can resume."""
+"""Records of each system on each item, appended to a file immediately, so that an interrupted run can resume."""
 
 import hashlib
 import json
@@ -78,7 +78,7 @@ class Records:
         return self._path is not None
 
     def find(self, system: System, item: Example, without: Sequence[Example]) -> Record | None:
-        """Return the record of the same system settings, item and hidden examples, if there is one."""
+        """Return the record of the same system settings, item and excluded examples, if there is one."""
         return self._records.get(record_key(system, item, without))
 
     def add(self, system: System, item: Example, without: Sequence[Example], record: Record) -> None:
@@ -115,7 +115,7 @@ def remove_incomplete_line(path: Path) -> None:
 
 
 def record_key(system: System, item: Example, without: Sequence[Example]) -> tuple[str, str]:
-    """Return fingerprints of the system's settings, and of the item with the examples hidden for it."""
+    """Return fingerprints of the system's settings, and of the item with the examples excluded for it."""
     return fingerprint(system.settings), fingerprint([item.key, *(example.key for example in without)])
 
 

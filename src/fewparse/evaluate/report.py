@@ -54,7 +54,7 @@ def row(result: SystemResult, reference: SystemResult) -> Row:
 
 
 def mean_usage(usages: Sequence[Usage]) -> Row:
-    """Return the mean of every counter; the cost is None if that of one usage is unknown."""
+    """Return the mean of every counter; the cost is None if the cost of any usage is unknown."""
     total = Usage() if usages else Usage(cost=None)
     for usage in usages:
         total += usage

@@ -1,4 +1,4 @@
-"""Run systems on items side by side, and judge their predictions."""
+"""Run several systems on the same items, and judge their predictions."""
 
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ FATAL_ERRORS = (BudgetExceeded, CorruptModel, ModelUnavailable, RuntimeMismatch)
 ITEM_ERRORS = (ModelError, LimitExceeded)
 """Errors after which other items may succeed: a server error, a prompt or a parse that is too long."""
 ABORT_AFTER = 5
-"""A run is aborted if the first items of a system, at least so many, all fail with the same error."""
+"""A run is aborted if the first items of a system, at least this many, all fail with the same error."""
 
 
 @dataclass

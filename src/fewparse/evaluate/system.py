@@ -43,7 +43,7 @@ class System(Protocol):
 
     @property
     def max_concurrency(self) -> int | None:
-        """How many items it can usefully process at the same time; None if it has no preference."""
+        """The maximum number of items to process at the same time; None means no preference."""
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """Return candidates for the item's utterance, best first, without the examples `without` in the prompt."""

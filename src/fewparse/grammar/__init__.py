@@ -2,10 +2,10 @@
 
 rules        Grammar: the rules of a context-free grammar; trimming of useless rules.
 synchronous  SynchronousGrammar: rules that derive an utterance and a program together.
-readers      grammar files in; Grammar or SynchronousGrammar out.
-parsing      Grammar and text in; chart, packed parse forest, parse failure or shortest completion out.
-translation  SynchronousGrammar and a text of one side in; the best texts of the other side out.
-induction    example programs in; a Grammar that derives them out.
-analysis     grammars and derivations in; samples, statistics, lint findings and tree drawings out.
-export       Grammar in; the notations of Lark and llama.cpp (GBNF) out.
+readers      Read grammar files of several notations as a Grammar or SynchronousGrammar.
+parsing      Parse a text by a Grammar: chart, packed parse forest, parse failure, shortest completion.
+translation  Translate a text of one side of a SynchronousGrammar to the best texts of the other side.
+induction    Induce a Grammar from example programs.
+analysis     Statistics, lint findings and random samples of a grammar; drawings of derivations.
+export       Write a Grammar in the notations of Lark and llama.cpp (GBNF).
 """

@@ -92,7 +92,7 @@ class Grammar:
         """Return the grammar of the same language with a fixed string before every sentence."""
         if not prefix:
             return self
-        name = fresh_name("led", self.rules)
+        name = fresh_name("prefixed", self.rules)
         return Grammar({name: ((Text(prefix), Ref(self.start)),), **self.rules}, name)
 
 
@@ -105,7 +105,7 @@ class Trimmed(NamedTuple):
 
 
 def trim(grammar: Grammar) -> Trimmed:
-    """Remove unproductive nonterminals, then unreachable ones: either would be a dead end for a parser."""
+    """Remove unproductive nonterminals, then unreachable ones."""
     productive = productive_names(grammar)
     remaining = productive_rules(grammar, productive)
     reachable = reachable_names(remaining, grammar.start)
@@ -126,17 +126,17 @@ def productive_rules(grammar: Grammar, productive: set[str]) -> dict[str, tuple[
 
 
 def is_productive(symbol: Symbol, productive: set[str]) -> bool:
-    """Whether a symbol derives a string, given the productive nonterminals."""
+    """Return whether a symbol derives a string, given the productive nonterminals."""
     return symbol.name in productive if isinstance(symbol, Ref) else matches_some(symbol)
 
 
 def matches_some(terminal: Text | Chars) -> bool:
-    """Whether a terminal matches any string at all; an empty class does not."""
+    """Return whether a terminal matches any string at all; an empty class does not."""
     return isinstance(terminal, Text) or bool(terminal.ranges)
 
 
 def matches_empty(terminal: Text | Chars) -> bool:
-    """Whether a terminal matches the empty string."""
+    """Return whether a terminal matches the empty string."""
     return isinstance(terminal, Text) and not terminal.text
 
 

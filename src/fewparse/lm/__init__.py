@@ -1,1 +1,1 @@
-"""Language models: one protocol, and every way to answer it."""
+"""Language models: one protocol and its implementations, in this process and over HTTP."""

@@ -1,6 +1,6 @@
 """Hugging Face tokenizers with the exact bytes of every token.
 
-The bytes are read from the tokenizer file. Decoding the tokens one by one would not do: it replaces incomplete
+The bytes are read from the tokenizer file. Decoding the tokens one by one is not exact: it replaces incomplete
 characters and strips spaces, but a constraint needs every byte.
 """
 

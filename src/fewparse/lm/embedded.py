@@ -85,7 +85,7 @@ class EmbeddedModel(LocalModel):
         if provenance is not None and provenance.base_sha256 != self.sha256:
             raise ModelError(
                 f"the adapter {adapter.path} was tuned for {provenance.base}, and {self.name} has other weights",
-                "Use the model it was tuned for, tune another one, or go without: --adapter none",
+                "Use the model it was tuned for, tune another adapter, or use none: --adapter none",
             )
         with self._adapters_lock:
             if adapter.sha256 not in self._adapters:
@@ -108,11 +108,11 @@ def read_vocabulary(llama: Llama) -> Vocabulary:
 
 
 def check_gguf(file: Path) -> None:
-    """Check that a file starts as a GGUF file, before the native library reads it."""
+    """Raise `CorruptModel` if a file does not start as a GGUF file, before the native library reads it."""
     try:
         with file.open("rb") as opened:
-            begin = opened.read(len(MAGIC))
+            magic = opened.read(len(MAGIC))
     except OSError as error:
         raise ModelUnavailable(f"the model file {file} cannot be read: {error.strerror}") from None
-    if begin != MAGIC:
+    if magic != MAGIC:
         raise CorruptModel(f"{file} is not a GGUF file", "For the bundled model: fewparse models pull --force")

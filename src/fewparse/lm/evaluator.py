@@ -52,7 +52,7 @@ class StatelessModel(Protocol):
 
 
 class WholeSequences:
-    """Evaluates every sequence from its beginning, several per batch, for models without tree attention."""
+    """Evaluates every sequence from its start, several per batch, for models without tree attention."""
 
     def __init__(self, model: StatelessModel) -> None:
         self._model = model

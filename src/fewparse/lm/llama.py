@@ -119,11 +119,9 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "llama_model_free": (None, [c_void_p]),
     "llama_init_from_model": (c_void_p, [c_void_p, ContextParams]),
     "llama_free": (None, [c_void_p]),
-    "llama_n_ctx": (c_uint32, [c_void_p]),
     "llama_model_n_ctx_train": (c_int32, [c_void_p]),
     "llama_model_get_vocab": (c_void_p, [c_void_p]),
     "llama_get_memory": (c_void_p, [c_void_p]),
-    "llama_memory_clear": (None, [c_void_p, c_bool]),
     "llama_memory_seq_rm": (c_bool, [c_void_p, c_int32, c_int32, c_int32]),
     "llama_memory_seq_cp": (None, [c_void_p, c_int32, c_int32, c_int32, c_int32]),
     "llama_decode": (c_int32, [c_void_p, Batch]),
@@ -132,7 +130,6 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "llama_vocab_is_eog": (c_bool, [c_void_p, c_int32]),
     "llama_vocab_is_control": (c_bool, [c_void_p, c_int32]),
     "llama_vocab_bos": (c_int32, [c_void_p]),
-    "llama_vocab_get_add_bos": (c_bool, [c_void_p]),
     "llama_tokenize": (c_int32, [c_void_p, c_char_p, c_int32, POINTER(c_int32), c_int32, c_bool, c_bool]),
     "llama_token_to_piece": (c_int32, [c_void_p, c_int32, c_char_p, c_int32, c_int32, c_bool]),
     "llama_adapter_lora_init": (c_void_p, [c_void_p, c_char_p]),
@@ -251,21 +248,21 @@ class Llama:
         count = self._lib.llama_tokenize(self._vocab, data, len(data), ids, size, begin, special)
         return list(ids[:count])
 
-    def piece(self, token: int, special: bool = False) -> bytes:
-        """Return the exact bytes of a token; empty for control tokens unless `special`."""
+    def piece(self, token: int) -> bytes:
+        """Return the exact bytes of a token; empty for control tokens."""
         buffer = ctypes.create_string_buffer(64)
-        length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
         if length < 0:
             buffer = ctypes.create_string_buffer(-length)
-            length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+            length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
         return buffer.raw[:length]
 
     def is_control(self, token: int) -> bool:
-        """Whether the token is a control token rather than text."""
+        """Return whether the token is a control token rather than text."""
         return bool(self._lib.llama_vocab_is_control(self._vocab, token))
 
     def is_end(self, token: int) -> bool:
-        """Whether the token ends an output."""
+        """Return whether the token ends an output."""
         return bool(self._lib.llama_vocab_is_eog(self._vocab, token))
 
     def load_adapter(self, path: Path) -> int:

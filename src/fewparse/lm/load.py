@@ -31,7 +31,7 @@ EMBEDDED = "embedded"
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What an opener may use: a callback for download progress, and how to connect to a server."""
+    """The input of an opener: a callback for download progress, and how to connect to a server."""
 
     progress: Progress | None = None
     remote: "RemoteSettings | None" = None
@@ -128,7 +128,7 @@ class AdaptableModel(Protocol):
     """A model to which LoRA adapters can be applied."""
 
     def with_adapter(self, adapter: Adapter) -> LanguageModel:
-        """Return a model with the weights changed by the adapter; this model stays as it is."""
+        """Return a model with the weights changed by the adapter; this model is not changed."""
 
 
 def with_adapter(model: LanguageModel, adapter: Adapter | None) -> LanguageModel:
@@ -137,5 +137,5 @@ def with_adapter(model: LanguageModel, adapter: Adapter | None) -> LanguageModel
         return model
     if not isinstance(model, AdaptableModel):
         kinds = " and ".join(model_names(lambda kind: kind.adapters))
-        raise UsageError(f"{model.name} takes no adapter", f"Adapters are for {kinds}; leave --adapter out.")
+        raise UsageError(f"{model.name} does not support adapters", f"Adapters are for {kinds}; omit --adapter.")
     return model.with_adapter(adapter)

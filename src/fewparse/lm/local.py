@@ -31,7 +31,7 @@ class Tokenizer(Protocol):
 
     @property
     def begin_token(self) -> int:
-        """The token that stands for an empty prompt."""
+        """The token that is used as the prompt if the prompt is empty."""
 
     def tokenize(self, text: str, special: bool, begin: bool) -> list[int]:
         """Return the token ids of `text`.
@@ -146,11 +146,11 @@ class LocalModel:
         usage.rounds += 1
         usage.prompt_tokens += sum(len(ids) + len(prefix) for prefix in prefixes)
         with self._lock:
-            begin = time.perf_counter()
+            start = time.perf_counter()
             try:
                 yield ids
             finally:
-                usage.seconds += time.perf_counter() - begin
+                usage.seconds += time.perf_counter() - start
 
     def _tokenize_prompt(self, prompt: Prompt) -> TokenIds:
         ids: list[int] = []

@@ -1,7 +1,7 @@
 """The protocol of a language model. To add a model, implement `LanguageModel` and run `fewparse.testing` on it.
 
 The protocol is stateless: every query names the whole prompt and the prefixes of the output generated so far, and
-a model must return the same result whatever was queried before. Whether results come from a KV cache or from a
+a model must return the same result regardless of earlier queries. Whether results come from a KV cache or from a
 server is invisible to the caller. All log-probabilities are natural logarithms of the model's own distribution:
 at temperature 1, not truncated by top-k or top-p, and not renormalised under a mask.
 """
@@ -43,8 +43,8 @@ class NextTokens(NamedTuple):
     here: the total of the model's end tokens and of all tokens that start with the stop string. These ending
     tokens never occur in `best`.
 
-    `complete` is true if `best` leaves out no token (under a mask: no allowed token). Otherwise `bound` is an
-    upper bound on the log-probability of each token left out; the default 0.0 is the trivial bound.
+    `complete` is true if `best` omits no token (under a mask: no allowed token). Otherwise `bound` is an
+    upper bound on the log-probability of each omitted token; the default 0.0 is the trivial bound.
     """
 
     best: tuple[ScoredToken, ...]
@@ -56,7 +56,7 @@ class NextTokens(NamedTuple):
 class Completion(NamedTuple):
     """A sampled continuation of a prefix, up to but not including the stop string or end token.
 
-    `logprobs[i]` is the log-probability of `tokens[i]`, at temperature 1 whatever the sampling temperature was.
+    `logprobs[i]` is the log-probability of `tokens[i]`, at temperature 1 for any sampling temperature.
     `positions[i]` is the distribution from which `tokens[i]` was sampled. There is one position more than tokens
     if the model generated an end (`ended`) or if the distribution after the last token is known. `ended` is false
     for samples cut off by the length limit or by a guide.
@@ -77,7 +77,7 @@ class Sampling:
 
     `n` is the number of samples per prefix. At `temperature` 0 decoding is greedy and all samples are equal.
     `max_tokens` limits the tokens of prefix and completion together. `stop` ends a sample at the first token that
-    starts with these bytes. The same `seed` gives the same samples, where the model is deterministic.
+    starts with these bytes. The same `seed` gives the same samples, if the model is deterministic.
 
     `alternatives` is the number of tokens in each `Completion.positions`. Servers include ending tokens in that
     number, so their positions may hold fewer.
@@ -95,7 +95,7 @@ class Sampling:
 
 
 class Guide(Protocol):
-    """Stops a sample early, such as where it leaves the grammar, so that no work is spent on useless tokens.
+    """Stops a sample early, for example when it leaves the grammar, so that no work is spent on useless tokens.
 
     A model returns no tokens of a sample after the one at which its guide returns None. A guide never changes
     which tokens are sampled before.
@@ -183,7 +183,7 @@ class LanguageModel(Protocol):
     ) -> list[tuple[float, ...]]:
         """Return the log-probability of each token of each continuation, given the prompt and its prefix.
 
-        There is one continuation per prefix. If the vocabulary is unknown, a model may tokenize the text anew, so
+        There is one continuation per prefix. If the vocabulary is unknown, a model may tokenize the text again, so
         that only the sum of the log-probabilities is meaningful.
         """
 

@@ -5,7 +5,7 @@ paths, forks that sequence, and evaluates all missing tokens in as few batches a
 
 The layout of the cache depends on the current prompt only: a new prompt keeps only the tokens it shares with the
 previous one, and a query for the empty path starts a new search and drops all others. A search therefore gets the
-same logits whatever was evaluated before it.
+same logits regardless of what was evaluated before it.
 """
 
 from collections.abc import Iterator, Sequence

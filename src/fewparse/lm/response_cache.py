@@ -95,7 +95,7 @@ class ResponseCache:
         return None if text is None else json.loads(text)
 
     def put(self, key: str, value: Any) -> None:
-        """Store a value; when this returns, it is safe from the process being killed.
+        """Store a value; when this returns, it is on disk even if the process is killed.
 
         Values that are larger than the limit or that JSON cannot represent (NaN, infinity, too deeply nested) are
         not stored.

@@ -218,7 +218,7 @@ def primary_code(error: BaseException) -> int:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether an error means that the file is damaged.
+    """Return whether an error means that the file is damaged.
 
     A `UnicodeDecodeError` does: SQLite messages may quote names that are no longer valid UTF-8.
     """

@@ -25,7 +25,7 @@ class NextTokenDistribution:
         return float(np.logaddexp.reduce(ends)) if len(ends) else -np.inf
 
     def ends_with(self, token: int) -> bool:
-        """Whether this token ends the output."""
+        """Return whether this token ends the output."""
         return bool((self._endings == token).any())
 
     def best(self, k: int, mask: Mask | None = None) -> NextTokens:

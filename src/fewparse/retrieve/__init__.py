@@ -1,1 +1,1 @@
-"""Retrieval: which examples of the pool come into the prompt, and in which order."""
+"""Retrieval: which examples of the pool the prompt contains, and in which order."""

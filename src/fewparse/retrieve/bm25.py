@@ -24,7 +24,7 @@ class Bm25Retriever:
             self._index.index(self._pool, show_progress=False)
 
     def rank(self, utterance: str, usage: Usage) -> list[int]:
-        """Rank by BM25 score; without a known word, the pool keeps its order."""
+        """Rank by BM25 score; in the order of the pool if no word of the utterance occurs in it."""
         query = [word for word in words(utterance) if word in self._vocabulary]
         if not query:
             return list(range(len(self._pool)))

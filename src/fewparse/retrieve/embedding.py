@@ -72,6 +72,6 @@ class EmbeddingRetriever:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Return the rows normalised to length one; a row of zeros stays."""
+    """Return the rows normalised to length one; a row of zeros is unchanged."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, np.where(norms > 0, norms, 1), dtype=np.float32)

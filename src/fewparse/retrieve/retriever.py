@@ -26,7 +26,7 @@ class Retriever(Protocol):
 
 @dataclass(frozen=True)
 class Pool:
-    """What a retriever is built from: the utterances to rank, the language model and the random seed."""
+    """The input of a retriever: the utterances to rank, the language model and the random seed."""
 
     utterances: Sequence[str]
     model: LanguageModel

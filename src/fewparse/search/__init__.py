@@ -1,1 +1,1 @@
-"""Decoding: a prompt, a language model and a constraint in; finished hypotheses, best first, out."""
+"""Decoding: search for the best outputs of a language model under a constraint."""

@@ -11,11 +11,11 @@ from fewparse.search.hypothesis import Hypothesis, ranked, split
 
 
 def beam_search(context: SearchContext, start: Sequence[Hypothesis], number: int = 0) -> list[Hypothesis]:
-    """Return all finished hypotheses met on the way, or else those that reached the length limit.
+    """Return all hypotheses that finished, or else those that reached the length limit.
 
-    After each step the `width` best of all continuations and endings stay. A finished hypothesis that falls out of
-    the beam is still an output, unless the width is 1: then the one path is the answer. `number` is the number of
-    the last round, where this search continues another one.
+    After each step the `width` best of all continuations and endings are kept. A finished hypothesis that falls
+    out of the beam is still an output, unless the width is 1: then the only path is the output. `number` is the
+    number of the last round, if this search continues another one.
     """
     settings, emit = context.settings, context.emit
     live, finished = split(start)
@@ -26,10 +26,10 @@ def beam_search(context: SearchContext, start: Sequence[Hypothesis], number: int
         emit(RoundStarted(number, tuple(h.text for h in live)))
         if settings.forced_spans:
             live = append_forced(context, live)
-        answers = context.best_allowed(live, settings.width)
+        next_tokens = context.best_allowed(live, settings.width)
         candidates = list(finished)
-        for hypothesis, answer in zip(live, answers, strict=True):
-            candidates += hypothesis.successors(answer, settings.width)
+        for hypothesis, following in zip(live, next_tokens, strict=True):
+            candidates += hypothesis.successors(following, settings.width)
         ended += split(candidates)[1]
         kept = ranked(candidates, settings.width)
         emit(RoundEnded(number, tuple(Kept(h.text, h.score, h.finished) for h in kept)))

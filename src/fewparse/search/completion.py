@@ -1,7 +1,7 @@
 """Complete an output that reached the length limit in a short well-formed way.
 
-Greedy decoding can repeat what a grammar allows to repeat (one more guest, and one more). The completion comes
-from the constraint; the model only scores it, where it can.
+Greedy decoding can loop where a grammar allows repetition (one more guest, and one more). The completion comes
+from the constraint; the model only scores it, if it can.
 """
 
 from fewparse.constrain.state import Constraint

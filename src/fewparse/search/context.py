@@ -18,7 +18,7 @@ from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import is_text
 
 REPORTED_TOKENS = 100
-"""How many next tokens are requested where the vocabulary, and so the set of allowed tokens, is unknown."""
+"""How many next tokens are requested if the vocabulary, and so the set of allowed tokens, is unknown."""
 MAX_CHARACTERS, MAX_CHARACTER_BYTES = 256, 4
 
 
@@ -44,7 +44,7 @@ class SearchContext:
         return completions
 
     def best_allowed(self, live: Sequence[Hypothesis], width: int) -> list[NextTokens]:
-        """Return the best allowed next tokens of each hypothesis, exact where the vocabulary is known."""
+        """Return the best allowed next tokens of each hypothesis, exact if the vocabulary is known."""
         self._check_cancelled()
         for hypothesis in live:
             hypothesis.state.must_end  # noqa: B018 -- raises at a dead end, before a request is spent on it
@@ -52,25 +52,25 @@ class SearchContext:
         masks = [h.state.mask() for h in live] if known else None
         k = width if known else max(width, self.settings.alternatives, REPORTED_TOKENS)
         tokens = [h.tokens for h in live]
-        answers = self.model.next_tokens(self.prompt, tokens, k, self.settings.stop, self.usage, masks)
+        found = self.model.next_tokens(self.prompt, tokens, k, self.settings.stop, self.usage, masks)
         return [
-            answer if known and answer.best else self._with_continuation(hypothesis, answer)
-            for hypothesis, answer in zip(live, answers, strict=True)
+            following if known and following.best else self._with_continuation(hypothesis, following)
+            for hypothesis, following in zip(live, found, strict=True)
         ]
 
-    def _with_continuation(self, hypothesis: Hypothesis, answer: NextTokens) -> NextTokens:
-        """Return the answer; where none of its tokens may follow, with continuations from the constraint.
+    def _with_continuation(self, hypothesis: Hypothesis, found: NextTokens) -> NextTokens:
+        """Return the next tokens; if none of them may follow, replace them by continuations from the constraint.
 
         These are the forced span, or else every character that may follow. Their log-probabilities are unknown;
         they get the upper bound.
         """
         state = hypothesis.state
-        if answer.complete or state.may_end or any(state.advance(choice.token.bytes) for choice in answer.best):
-            return answer
+        if found.complete or state.may_end or any(state.advance(choice.token.bytes) for choice in found.best):
+            return found
         forced = state.forced()
         spans = [forced] if forced else list(islice(characters(state), MAX_CHARACTERS))
         self.emit(Spelled(hypothesis.text, tuple(spans)))
-        return answer._replace(best=tuple(ScoredToken(Token(span), answer.bound) for span in spans))
+        return found._replace(best=tuple(ScoredToken(Token(span), found.bound) for span in spans))
 
     def _check_cancelled(self) -> None:
         if self.cancel is not None and self.cancel.is_set():
@@ -85,7 +85,7 @@ class CancellableGuide:
     cancel: Flag
 
     def advance(self, piece: bytes) -> Guide | None:
-        """Return the guide after these bytes, or None where no more tokens are wanted."""
+        """Return the guide after these bytes, or None if the sample should end here."""
         following = None if self.cancel.is_set() else self.guide.advance(piece)
         return None if following is None else CancellableGuide(following, self.cancel)
 

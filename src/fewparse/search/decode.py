@@ -1,4 +1,4 @@
-"""Decode: from a prompt and a constraint to finished hypotheses, best first."""
+"""Run the decoder of the settings, and complete an output that reached the length limit."""
 
 from threading import Event as Flag
 
@@ -26,7 +26,7 @@ def decode(
 ) -> list[Hypothesis]:
     """Return finished hypotheses with distinct strings, best first.
 
-    The list is empty where nothing finished and no completion was found at the length limit. `ParseCancelled` is
+    The list is empty if nothing finished and no completion was found at the length limit. `ParseCancelled` is
     raised before the next model call once `cancel` is set.
     """
     decoder = DECODERS[settings.decoder]

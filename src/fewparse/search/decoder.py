@@ -1,4 +1,4 @@
-"""The table of decoders."""
+"""The interface of a decoder, and the table of decoders."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ Search = Callable[["SearchContext", Sequence["Hypothesis"]], "list[Hypothesis]"]
 
 @dataclass(frozen=True)
 class Decoder:
-    """A search algorithm and what it needs.
+    """A search algorithm and its requirements.
 
     `search` takes the shared state of a search and the hypotheses to start from, and returns the finished
-    hypotheses it met; where nothing finished, those that reached the length limit. `needs_prefix`: it queries the
+    hypotheses; if nothing finished, those that reached the length limit. `needs_prefix`: it queries the
     model about partial outputs. `samples`: it samples whole completions, which a server can constrain by a
-    grammar. `label` shows the width, where the decoder has one.
+    grammar. `label` shows the width, if the decoder has one.
     """
 
     search: Search

@@ -1,4 +1,4 @@
-"""Forced tokens: where the constraint allows one continuation only, append it without a query per token.
+"""Forced tokens: if the constraint allows one continuation only, append it without a query per token.
 
 The span is tokenised as the model's own tokenizer does it, without its last token, which might have merged with
 what follows. Its log-probability counts in full: the model scores the span in one pass.
@@ -32,7 +32,7 @@ def append_forced(context: SearchContext, live: Sequence[Hypothesis]) -> list[Hy
 
 
 def forced_tokens(model: LanguageModel, hypothesis: Hypothesis, max_tokens: int) -> Prefix:
-    """Return the tokens of the forced bytes without the last one; none where they end within a character."""
+    """Return the tokens of the forced bytes without the last one; none if they end within a character."""
     try:
         text = hypothesis.state.forced().decode()
     except UnicodeDecodeError:

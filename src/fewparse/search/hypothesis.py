@@ -11,7 +11,7 @@ from fewparse.lm.model import NextTokens, Prefix, ScoredToken
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Tokens with their log-probability at temperature 1; a finished one includes that of ending."""
+    """Tokens with their log-probability at temperature 1, which includes the end of a finished hypothesis."""
 
     tokens: Prefix
     logprob: float
@@ -44,17 +44,17 @@ class Hypothesis:
             return None
         return Hypothesis((*self.tokens, choice.token), self.logprob + choice.logprob, state)
 
-    def successors(self, answer: NextTokens, width: int) -> list["Hypothesis"]:
+    def successors(self, next_tokens: NextTokens, width: int) -> list["Hypothesis"]:
         """Return the `width` best allowed continuations, and a finished copy if the output may end here."""
         found: list[Hypothesis] = []
-        for choice in answer.best:
+        for choice in next_tokens.best:
             if len(found) == width:
                 break
             following = self.extend(choice)
             if following:
                 found.append(following)
         if self.state.may_end:
-            found.append(self.finish(answer.end_logprob))
+            found.append(self.finish(next_tokens.end_logprob))
         return found
 
 

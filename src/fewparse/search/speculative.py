@@ -1,6 +1,6 @@
-"""Speculative constrained decoding: sample W completions, cut each at its first ungrammatical token, search on.
+"""Speculative constrained decoding: sample W completions, cut each at its first ungrammatical token, repeat.
 
-A round costs one request per live hypothesis, whatever the length of the samples. Two improvements over the
+A round costs one request per live hypothesis, regardless of the length of the samples. Two improvements over the
 paper: the alternatives reported with a sample give the best allowed tokens at the cut without another request
 (free back-off), and can start hypotheses anywhere along the sample (free branching).
 """
@@ -26,7 +26,7 @@ from fewparse.search.hypothesis import Hypothesis, ranked, split
 
 
 def speculative_search(context: SearchContext, start: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Return all finished hypotheses met on the way, after at most `rounds` rounds."""
+    """Return all hypotheses that finished within `rounds` rounds; if none did, continue greedily."""
     settings, emit = context.settings, context.emit
     live, finished = split(start)
     ended: list[Hypothesis] = []
@@ -82,11 +82,11 @@ class Expansion:
             alternatives=settings.alternatives,
             grammar=settings.grammar,
         )
-        answers = self._context.sample(live, sampling)
+        samples = self._context.sample(live, sampling)
         candidates: list[Hypothesis] = []
         stuck: list[Hypothesis] = []
         unended: list[Hypothesis] = []
-        for hypothesis, completions in zip(live, answers, strict=True):
+        for hypothesis, completions in zip(live, samples, strict=True):
             contributed = []
             for completion in distinct(completions):
                 contributed += self._follow(hypothesis, completion, unended)
@@ -134,7 +134,7 @@ class Expansion:
         return found
 
     def _branch(self, path: Sequence[Hypothesis], completion: Completion) -> list[Hypothesis]:
-        """Return alternatives along the valid part of a sample as hypotheses of their own."""
+        """Return the alternatives along the valid part of a sample as separate hypotheses."""
         branches = []
         for i, hypothesis in enumerate(path[:-1]):
             others = [c for c in completion.positions[i].best if c.token != completion.tokens[i]]
@@ -145,14 +145,14 @@ class Expansion:
         return branches
 
     def _back_off(self, stuck: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """Take one step of constrained decoding where no sample had a valid first token."""
+        """Take one step of constrained decoding for hypotheses of which no sample had a valid first token."""
         if not stuck:
             return []
         found = []
         width = self._settings.width
-        answers = self._context.best_allowed(stuck, width)
-        for hypothesis, answer in zip(stuck, answers, strict=True):
-            successors = hypothesis.successors(answer, width)
+        next_tokens = self._context.best_allowed(stuck, width)
+        for hypothesis, following in zip(stuck, next_tokens, strict=True):
+            successors = hypothesis.successors(following, width)
             choices = tuple(h.tokens[-1].bytes for h in successors if not h.finished)
             self._emit(BackedOff(hypothesis.text, False, choices))
             found += successors
@@ -162,8 +162,8 @@ class Expansion:
         """Finish samples that reached the length limit and may end there, scored by one more query."""
         if not unended:
             return []
-        answers = self._context.best_allowed(unended, 1)
-        return [h.finish(answer.end_logprob) for h, answer in zip(unended, answers, strict=True)]
+        next_tokens = self._context.best_allowed(unended, 1)
+        return [h.finish(following.end_logprob) for h, following in zip(unended, next_tokens, strict=True)]
 
 
 def distinct(completions: Sequence[Completion]) -> list[Completion]:

@@ -1,4 +1,4 @@
-"""The laws of each protocol as plain functions, to be run on implementations of your own.
+"""The laws of each protocol as plain functions, to be run on your own implementations.
 
     from fewparse.testing import CONSTRAINT_LAWS
 
@@ -6,7 +6,7 @@
     def test_my_constraint(law):
         law(my_constraint)
 
-A law raises `AssertionError` where it is broken.
+A law raises `AssertionError` if it is violated.
 """
 
 from fewparse.testing.constraints import CONSTRAINT_LAWS

@@ -21,9 +21,9 @@ class Step(NamedTuple):
 
 
 def random_walk(constraint: Constraint, rng: random.Random, long: int = 30) -> Iterator[Step]:
-    """Yield the steps of a random walk through the masks, from the start to a place where the output may end.
+    """Yield the steps of a random walk through the masks, from the start to a state in which the output may end.
 
-    After `long` bytes the walk prefers tokens that close something, and ends where it may.
+    After `long` bytes the walk prefers tokens that close something, and ends as soon as it may.
     """
     here = Step(b"", constraint.start())
     while True:
@@ -46,13 +46,13 @@ def random_step(here: Step, rng: random.Random, closing: bool = False) -> Step:
 
 
 def sampled_steps(constraint: Constraint, rng: random.Random) -> list[Step]:
-    """Return some steps of one random walk, beginning with its first and its last."""
+    """Return some steps of one random walk: its first, its last and a sample."""
     walk = list(random_walk(constraint, rng))
     return [walk[0], walk[-1], *rng.sample(walk, min(SAMPLED_STATES, len(walk)))]
 
 
-def answers(state: State) -> tuple[bytes, bool, bytes]:
-    """Return everything that a state answers."""
+def observed(state: State) -> tuple[bytes, bool, bytes]:
+    """Return everything that can be observed of a state: its mask, whether it may end, its forced bytes."""
     return np.packbits(state.mask()).tobytes(), state.may_end, state.forced()
 
 
@@ -78,15 +78,15 @@ def states_are_immutable(constraint: Constraint, seed: int = 0) -> None:
     """Advancing changes neither a state nor the states reached from it before."""
     rng = random.Random(seed)
     for here in sampled_steps(constraint, rng):
-        before = answers(here.state)
+        before = observed(here.state)
         children = [random_step(here, rng) for _ in range(3) if not here.state.must_end]
-        of_children = [answers(child.state) for child in children]
+        of_children = [observed(child.state) for child in children]
         for child in children:
             if not child.state.must_end:
-                answers(random_step(child, rng).state)
+                observed(random_step(child, rng).state)
         here.state.advance(b"\xff")
-        assert answers(here.state) == before
-        assert [answers(child.state) for child in children] == of_children
+        assert observed(here.state) == before
+        assert [observed(child.state) for child in children] == of_children
 
 
 def pieces_can_be_joined(constraint: Constraint, seed: int = 0) -> None:
@@ -98,8 +98,8 @@ def pieces_can_be_joined(constraint: Constraint, seed: int = 0) -> None:
         rest = end.text[len(text) :]
         for cut in rng.sample(range(1, len(rest)), min(4, max(0, len(rest) - 1))):
             halfway = reached(state.advance(rest[:cut]))
-            assert answers(reached(halfway.advance(rest[cut:]))) == answers(reached(state.advance(rest)))
-            assert answers(reached(state.advance(rest))) == answers(end.state)
+            assert observed(reached(halfway.advance(rest[cut:]))) == observed(reached(state.advance(rest)))
+            assert observed(reached(state.advance(rest))) == observed(end.state)
         for piece in (b"\x80", b"a", b")"):
             after_rest = reached(state.advance(rest) if rest else state)
             assert (state.advance(rest + piece) is None) == (after_rest.advance(piece) is None)
@@ -114,16 +114,16 @@ def walk_consumes_what_advance_accepts(constraint: Constraint, seed: int = 0) ->
     for start in {0, rng.randrange(len(walk))}:
         count, state = walk[start].state.walk(pieces[start:])
         assert count == len(pieces) - start
-        assert answers(state) == answers(walk[-1].state)
+        assert observed(state) == observed(walk[-1].state)
         rejected = np.flatnonzero(~walk[-1].state.mask() & vocabulary.is_text).tolist()
         for piece in [b"", *([vocabulary.tokens[rng.choice(rejected)]] if rejected else [])]:
             count, state = walk[start].state.walk([*pieces[start:], piece, b"a"])
             assert count == len(pieces) - start
-            assert answers(state) == answers(walk[-1].state)
+            assert observed(state) == observed(walk[-1].state)
 
 
 def allowed_agrees_with_mask(constraint: Constraint, seed: int = 0) -> None:
-    """`allowed` answers for some pieces as the mask does for the same tokens."""
+    """`allowed` accepts the same tokens as the mask."""
     rng, vocabulary = random.Random(seed), constraint.vocabulary
     for _, state in sampled_steps(constraint, rng):
         ids = rng.sample(range(len(vocabulary)), 100) + np.flatnonzero(state.mask())[:50].tolist()
@@ -160,7 +160,7 @@ def continuations_start_with_forced_bytes(constraint: Constraint, seed: int = 0)
 
 
 def walks_end_in_accepted_strings(constraint: Constraint, seed: int = 0) -> None:
-    """No walk meets a dead end, and the string of a finished walk is accepted."""
+    """No walk reaches a dead end, and the string of a finished walk is accepted."""
     *_, last = random_walk(constraint, random.Random(seed))
     assert constraint.accepts(last.text), last.text
 

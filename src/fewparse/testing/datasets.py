@@ -25,7 +25,7 @@ from fewparse.errors import DataUnavailable, FewparseError, UsageError
 Law = Callable[[Dataset, Path, Path], None]
 
 
-def domain_names_begin_with_the_name_of_the_dataset(dataset: Dataset, source: Path, folder: Path) -> None:
+def domain_names_start_with_the_name_of_the_dataset(dataset: Dataset, source: Path, folder: Path) -> None:
     """A dataset has distinct domains, called `name` if there is only one, else `name/part`."""
     assert dataset.domains, "`domains` is empty"
     assert len(set(dataset.domains)) == len(dataset.domains), f"`domains` has duplicates: {dataset.domains}"
@@ -42,7 +42,7 @@ def every_domain_has_settings(dataset: Dataset, source: Path, folder: Path) -> N
         assert domain.data == folder / name, f"the examples of {name} are expected in {domain.data}"
 
 
-def a_domain_without_examples_tells_how_to_download_them(dataset: Dataset, source: Path, folder: Path) -> None:
+def a_missing_domain_has_a_download_hint(dataset: Dataset, source: Path, folder: Path) -> None:
     """In an empty data folder nothing is stored, and loading a domain names the command that downloads it."""
     assert dataset.stored(folder) == (), "an empty data folder has stored domains"
     for name in dataset.domains:
@@ -124,9 +124,9 @@ def a_download_equals_an_import_and_is_reused(dataset: Dataset, source: Path, fo
 
 
 DATASET_LAWS: tuple[Law, ...] = (
-    domain_names_begin_with_the_name_of_the_dataset,
+    domain_names_start_with_the_name_of_the_dataset,
     every_domain_has_settings,
-    a_domain_without_examples_tells_how_to_download_them,
+    a_missing_domain_has_a_download_hint,
     an_import_reports_what_it_stores,
     an_imported_domain_loads,
     an_import_is_reproducible,
@@ -167,7 +167,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """Serve a folder on the loopback interface; the context is its base URL."""
+    """Serve a folder on the loopback interface; yield its base URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

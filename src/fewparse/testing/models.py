@@ -45,7 +45,7 @@ def probabilities_sum_to_one(model: LanguageModel) -> None:
 
 
 def a_truncated_result_is_not_complete(model: LanguageModel) -> None:
-    """A result that leaves out tokens is not complete."""
+    """A result that omits tokens is not complete."""
     assert not query(model, k=5).complete, "five tokens of the vocabulary are not all"
 
 
@@ -103,7 +103,7 @@ def a_mask_returns_the_best_allowed_tokens(model: LanguageModel) -> None:
     expected = [ranked[4].token, ranked[9].token]
     found = [scored.token for scored in result.best]
     assert found == expected, f"expected {expected}, found {found}"
-    assert not result.complete, "an allowed token was left out, but the result is complete"
+    assert not result.complete, "an allowed token was omitted, but the result is complete"
     logprobs = (result.best[0].logprob, ranked[4].logprob)
     assert close(*logprobs, TOLERANCE), f"the mask changes a log-probability: {logprobs}"
 
@@ -241,7 +241,7 @@ def a_guide_stops_a_sample(model: LanguageModel) -> None:
 
 
 def samples_depend_on_the_seed_only(model: LanguageModel) -> None:
-    """The same seed gives the same samples, whatever was queried in between."""
+    """The same seed gives the same samples, regardless of other queries in between."""
     first = model.sample(FRUITS, [()], SAMPLING, Usage())
     assert model.sample(FRUITS, [()], SAMPLING, Usage()) == first, "repeated sampling gives other samples"
     model.sample(NUMBERS, [()], replace(SAMPLING, seed=99), Usage())
@@ -334,15 +334,15 @@ def mask_of(vocabulary: Vocabulary, ids: list[int]) -> Mask:
 
 
 def is_cut_off(completion: Completion) -> bool:
-    """Whether a sample is cut off because its server did not report a token."""
+    """Return whether a sample is cut off because its server did not report a token."""
     return bool(completion.tokens) and completion.tokens[-1].bytes == b""
 
 
 def close(one: float, other: float, tolerance: float) -> bool:
-    """Whether two numbers differ by the tolerance at most."""
+    """Return whether two numbers differ by the tolerance at most."""
     return one == other or abs(one - other) <= tolerance
 
 
 def all_close(some: Sequence[float], others: Sequence[float]) -> bool:
-    """Whether two sequences have the same length and differ by `TOLERANCE` at most."""
+    """Return whether two sequences have the same length and differ by `TOLERANCE` at most."""
     return len(some) == len(others) and all(close(a, b, TOLERANCE) for a, b in zip(some, others, strict=True))

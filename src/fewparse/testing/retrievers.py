@@ -21,7 +21,7 @@ Build = Callable[[Pool], Retriever]
 
 
 def ranking_is_a_permutation(build: Build, model: LanguageModel) -> None:
-    """A ranking contains every index of the pool once, whatever the utterance."""
+    """A ranking contains every index of the pool once, for any utterance."""
     for utterances in (UTTERANCES, UNUSUAL):
         retriever = build(Pool(utterances, model))
         for query in (*QUERIES, *filter(str.strip, UNUSUAL)):
@@ -31,7 +31,7 @@ def ranking_is_a_permutation(build: Build, model: LanguageModel) -> None:
 
 
 def ranking_is_deterministic(build: Build, model: LanguageModel) -> None:
-    """Two retrievers over one pool rank alike."""
+    """Two retrievers over the same pool give the same ranking."""
     for query in QUERIES:
         first = build(Pool(UTTERANCES, model)).rank(query, Usage())
         assert build(Pool(UTTERANCES, model)).rank(query, Usage()) == first, query
@@ -47,4 +47,4 @@ RETRIEVER_LAWS: tuple[Callable[[Build, LanguageModel], None], ...] = (
     ranking_is_deterministic,
     empty_pool_ranks_nothing,
 )
-"""Each takes what builds the retriever (its class, or its entry in the table) and a language model."""
+"""Each takes a function that builds the retriever (its class, or its entry in the table) and a language model."""

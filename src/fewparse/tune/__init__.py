@@ -1,1 +1,1 @@
-"""Tuning: a domain's examples in; a LoRA adapter for the embedded model out."""
+"""Tuning: train a LoRA adapter for the embedded model on a domain's examples."""

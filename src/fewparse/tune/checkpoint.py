@@ -18,7 +18,7 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 class Checkpoint:
     """A file with the state after the last epoch; only runs with the same `key` can load it.
 
-    The file begins with a digest of key and state, so that a damaged file or one of another run is ignored.
+    The file starts with a digest of key and state, so that a damaged file or one of another run is ignored.
     """
 
     def __init__(self, path: Path, key: str) -> None:

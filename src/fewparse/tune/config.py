@@ -22,8 +22,8 @@ class TuneConfig:
     - `batch_size`: examples per step.
     - `augmented`: the share of examples that are augmented, from the second epoch on.
     - `held_out`, `epochs`, `patience`: early stopping. The number of epochs, at most `epochs`, is chosen on the
-      share `held_out` of the examples; the search stops after `patience` epochs that were worse. With nothing held
-      out, the number of epochs is `epochs`.
+      share `held_out` of the examples; the search stops after `patience` epochs without improvement. With nothing
+      held out, the number of epochs is `epochs`.
     - `seed`: for the initial weights, the held-out part, the order of examples and their augmentation.
     """
 
@@ -83,5 +83,5 @@ class TuneConfig:
         return min(MAX_HELD_OUT, max(MIN_HELD_OUT, round(self.held_out * examples)))
 
     def as_dict(self) -> dict[str, float | int | list[str]]:
-        """Return all hyperparameters by name, as JSON has them."""
+        """Return all hyperparameters by name, as a JSON object."""
         return asdict(self) | {"layers": list(self.layers)}

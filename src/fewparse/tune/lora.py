@@ -41,7 +41,7 @@ class LoraLayer(nn.Module):  # type: ignore[misc]
         self.lora_b = nn.Parameter(torch.zeros(outputs, rank, **options))
 
     def reset(self, generator: torch.Generator) -> None:
-        """Draw A anew and set B to 0."""
+        """Initialise A randomly and set B to 0."""
         bound = self.lora_a.shape[1] ** -0.5
         initial = torch.empty(self.lora_a.shape).uniform_(-bound, bound, generator=generator)
         with torch.no_grad():

@@ -60,7 +60,7 @@ class Trainer:
         self.epochs_done += 1
 
     def _learning_rate_factor(self, step: int) -> float:
-        """Linear warm-up, then linear decay to the final learning rate."""
+        """Return the factor of a step: linear warm-up, then linear decay to the final learning rate."""
         warmup_steps = max(1, round(self._config.warmup * self.steps))
         if step < warmup_steps:
             return (step + 1) / warmup_steps

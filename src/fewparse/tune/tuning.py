@@ -38,8 +38,8 @@ class Progress:
     """The progress of a tuning run after a step.
 
     `steps` is the largest possible number of steps in both phases (fit, then refit on all examples), and `loss`
-    that of the last batch. `held_out_correct` is the number of held-out examples parsed correctly after the last
-    epoch, out of `held_out`; None before the first evaluation.
+    is the loss of the last batch. `held_out_correct` is the number of held-out examples parsed correctly after the
+    last epoch, out of `held_out`; None before the first evaluation.
     """
 
     refitting: bool

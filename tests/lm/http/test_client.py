@@ -18,9 +18,9 @@ from fewparse.errors import (
     ContextOverflow,
     FewparseError,
     ServerError,
-    ServerRefused,
+    ServerRejected,
     ServerUnavailable,
-    ServerUnfit,
+    ServerUnsupported,
     UsageError,
 )
 from fewparse.lm.http.client import MAX_FIRST_ATTEMPTS, HttpClient, Response
@@ -233,13 +233,13 @@ def test_retryable_parse_errors_are_retried_and_unfit_responses_are_not() -> Non
         if payload["number"] == 1:
             raise RetryableError("not yet")
         if payload["number"] == 3:
-            raise ServerUnfit("never")
+            raise ServerUnsupported("never")
         return payload["number"]
 
     responses = (CannedResponse(200, {"number": i}) for i in (1, 2, 3))
     with ScriptedServer(*responses) as toy, http_client(toy.url) as client:
         assert client.post(PATH, BODY, parse) == Response(2, 1, False)
-        with pytest.raises(ServerUnfit, match="never"):
+        with pytest.raises(ServerUnsupported, match="never"):
             client.post(PATH, BODY, parse)
         assert len(toy.requests) == 3
 
@@ -345,7 +345,7 @@ def test_long_error_bodies_are_shortened(body: Any) -> None:
 def test_a_rejected_request_is_final_and_has_a_hint(status: int, text: str, message: str, hint: str) -> None:
     error, attempts = error_of(CannedResponse(status, {"error": {"message": text}} if text else b""))
     assert attempts == 1
-    assert isinstance(error, ServerRefused)
+    assert isinstance(error, ServerRejected)
     assert message in error.message
     assert hint in str(error.hint)
 
@@ -361,7 +361,7 @@ def test_a_rejected_request_is_final_and_has_a_hint(status: int, text: str, mess
 def test_an_exhausted_quota_is_not_retried(details: dict[str, Any]) -> None:
     error, attempts = error_of(CannedResponse(429, {"error": details}))
     assert attempts == 1
-    assert isinstance(error, ServerRefused)
+    assert isinstance(error, ServerRejected)
     assert "no credit left" in error.message
     assert details["message"] in error.message
     assert "billing" in str(error.hint)
@@ -373,7 +373,7 @@ def test_a_redirect_is_reported_not_followed(status: int) -> None:
         CannedResponse(status, b"", [("Location", "https://elsewhere.example/v1/completions")])
     )
     assert attempts == 1
-    assert isinstance(error, ServerRefused)
+    assert isinstance(error, ServerRejected)
     assert "redirects elsewhere" in error.message
     assert "https://elsewhere.example/v1/completions" in error.message
     assert "--base-url" in str(error.hint)
@@ -430,7 +430,7 @@ def test_a_context_overflow_is_recognised_in_various_messages(text: str, needed:
 
 def test_a_context_overflow_without_numbers_quotes_the_server() -> None:
     error, _ = error_of(CannedResponse(400, {"error": {"message": "the context is full"}}))
-    assert isinstance(error, ServerRefused)
+    assert isinstance(error, ServerRejected)
     assert "the context is full" in error.message
 
 
@@ -563,7 +563,7 @@ def test_a_wrong_key_repeated_by_the_server_is_redacted() -> None:
     with (
         ToyServer(Behaviour(key="right")) as toy,
         http_client(toy.url, SECRET) as client,
-        pytest.raises(ServerRefused, match=message),
+        pytest.raises(ServerRejected, match=message),
     ):
         post(client)
 
@@ -572,7 +572,7 @@ def test_a_secret_cut_by_shortening_is_redacted() -> None:
     for before in range(270, 310):
         response = CannedResponse(401, b"x" * before + SECRET.encode())
         with ScriptedServer(response) as toy, http_client(toy.url, SECRET) as client:
-            with pytest.raises(ServerRefused) as caught:
+            with pytest.raises(ServerRejected) as caught:
                 post(client)
             assert SECRET[:6] not in str(caught.value)
 
@@ -637,7 +637,7 @@ def test_an_unusable_cached_response_is_requested_again(cache: ResponseCache) ->
 
         def parse(payload: Any) -> Any:
             if payload["number"] == 1:
-                raise ServerUnfit("of another version")
+                raise ServerUnsupported("of another version")
             return payload
 
         assert client.post(PATH, BODY, parse) == Response({"number": 2}, 0, False)

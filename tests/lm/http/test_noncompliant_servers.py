@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fewparse.errors import FewparseError, ServerUnfit
+from fewparse.errors import FewparseError, ServerUnsupported
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.http.wire import UNREADABLE
 from fewparse.lm.model import Completion, NextTokens, Prefix, Sampling, Token
@@ -218,7 +218,7 @@ REPORTED: dict[str, tuple[Behaviour, str]] = {
 
 @pytest.mark.parametrize(("behaviour", "message"), REPORTED.values(), ids=REPORTED.keys())
 def test_unusable_behaviour_is_reported(behaviour: Behaviour, message: str) -> None:
-    with pytest.raises(ServerUnfit, match=message) as caught, toy_model(behaviour) as (model, _):
+    with pytest.raises(ServerUnsupported, match=message) as caught, toy_model(behaviour) as (model, _):
         check_model(model)
     assert caught.value.hint
 
@@ -313,7 +313,7 @@ class CorruptingServer(ToyServer):
 )
 def test_invalid_log_probabilities_are_rejected_without_retry(changes: dict[str, Any]) -> None:
     with CorruptingServer(CONTENT, **changes) as toy, model_at(toy.url, capabilities_of(CONTENT)) as model:
-        with pytest.raises(ServerUnfit) as caught:
+        with pytest.raises(ServerUnsupported) as caught:
             model.sample(PROMPTS[0], [()], SAMPLINGS[0], Usage())
         assert caught.value.hint
         assert len(toy.requests) == 1

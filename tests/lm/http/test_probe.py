@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fewparse.errors import ServerUnfit, UnknownName
+from fewparse.errors import ServerUnsupported, UnknownName
 from fewparse.lm.http.capabilities import Capabilities, capabilities_path, load_capabilities, save_capabilities
 from fewparse.lm.http.client import HttpClient
 from fewparse.lm.http.load import RemoteSettings, open_remote, probe_model
@@ -210,7 +210,7 @@ def test_chat_capabilities() -> None:
 
 @pytest.mark.parametrize("chat", [False, True])
 def test_a_server_without_log_probabilities_is_rejected_with_a_hint(chat: bool) -> None:
-    with connected(Behaviour(logprob_format="none")) as (client, _), pytest.raises(ServerUnfit) as caught:
+    with connected(Behaviour(logprob_format="none")) as (client, _), pytest.raises(ServerUnsupported) as caught:
         probe(client, "toy", chat)
     assert "no log-probabilities" in caught.value.message
     assert "--model embedded" in str(caught.value.hint)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewparse.errors import ServerUnfit
+from fewparse.errors import ServerUnsupported
 from fewparse.lm.http.wire import (
     MIN_LOGPROB,
     UNREADABLE,
@@ -86,14 +86,14 @@ def test_log_probabilities_are_clipped(value: Any) -> None:
 @pytest.mark.parametrize("alternative", [False, True])
 def test_invalid_log_probabilities_are_rejected(value: Any, alternative: bool) -> None:
     fields = {"top_logprobs": [{"a": value}, None]} if alternative else {"token_logprobs": [value, -1.0]}
-    with pytest.raises(ServerUnfit, match="log-probability of") as caught:
+    with pytest.raises(ServerUnsupported, match="log-probability of") as caught:
         parse_reply(legacy(**fields))
     assert caught.value.hint
 
 
 @pytest.mark.parametrize("value", [{}, [], "half", 10**400])
 def test_log_probabilities_that_are_not_numbers_are_rejected(value: Any) -> None:
-    with pytest.raises(ServerUnfit, match="structure"):
+    with pytest.raises(ServerUnsupported, match="structure"):
         parse_reply(legacy(token_logprobs=[value, -1.0]))
 
 
@@ -187,7 +187,7 @@ def test_an_error_message_instead_of_choices_is_quoted() -> None:
     ],
 )
 def test_a_response_of_another_structure_is_not_retryable(choice: Any) -> None:
-    with pytest.raises(ServerUnfit, match="structure of completions"):
+    with pytest.raises(ServerUnsupported, match="structure of completions"):
         parse_reply({"choices": [choice, {"text": "b", "index": 1}]})
 
 
@@ -248,7 +248,7 @@ ALMOST_VALID = st.fixed_dictionaries({"choices": st.lists(CHOICES | ANY_JSON, ma
 def test_any_json_is_parsed_or_rejected(payload: Any) -> None:
     try:
         reply = parse_reply(payload)
-    except (RetryableError, ServerUnfit):
+    except (RetryableError, ServerUnsupported):
         return
     assert isinstance(reply, Reply)
     for choice in reply.choices:

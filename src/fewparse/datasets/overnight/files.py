@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from fewparse.datasets.dataset import CHECK_FILE
-from fewparse.errors import DataError
+from fewparse.errors import DataError, line_and_column
 from fewparse.example import Example
 from fewparse.grammar.induction.sexpr import Atom, Form, Node, compact
 
@@ -99,6 +99,4 @@ def text_of(node: Node) -> str:
 
 def fail(message: str, source: str, at: int, path: Path) -> NoReturn:
     """Raise a `DataError` at a position of the source."""
-    line = source.count("\n", 0, at) + 1
-    column = at - source.rfind("\n", 0, at)
-    raise DataError(message, path, line, column, source, CHECK_FILE)
+    raise DataError(message, path, *line_and_column(source, at), source, CHECK_FILE)

@@ -114,7 +114,7 @@ class SourceFolder:
                 ids = to_id_list(turns.values()).encode("utf-8")
                 if split in hashes and hashlib.sha256(ids).hexdigest() != hashes[split]:
                     self.notes.append(
-                        f"{self.path(name)} has other turns than the official split; imported as it is"
+                        f"{self.path(name)} has other turns than the official split; imported unchanged"
                     )
         return splits
 
@@ -126,7 +126,7 @@ class SourceFolder:
         if not nonempty:
             raise DataError("the file has no turns", path, hint=CHECK_FILE)
         if empty := len(turns) - len(nonempty):
-            self.notes.append(f"{path}: left out {empty} {'turn' if empty == 1 else 'turns'} without an utterance")
+            self.notes.append(f"{path}: skipped {empty} {'turn' if empty == 1 else 'turns'} without an utterance")
         return nonempty
 
     def grammar(self) -> dict[str, bytes]:

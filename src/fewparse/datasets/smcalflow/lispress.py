@@ -107,7 +107,7 @@ class GraphReader:
         return (yield from self._sequence(form.items[2:]))
 
     def _sequence(self, statements: Sequence[Node]) -> Reading:
-        """Read several statements; the value is that of the last one."""
+        """Read several statements; return the node of the last one."""
         for statement in statements:
             last: GraphNode = yield statement
         return last

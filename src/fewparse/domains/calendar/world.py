@@ -86,7 +86,7 @@ class World:
         return self.now.date()
 
     def gaps(self, people: frozenset[str], room: str | None, within: Interval) -> Iterator[Interval]:
-        """Yield the intervals of `within` in which no one of the people, nor the room, has a meeting."""
+        """Yield the intervals of `within` in which neither any of the people nor the room has a meeting."""
         start = within.start
         for meeting in self.meetings:
             if not (meeting.attendees & people or meeting.room == room) or not meeting.span.overlaps(within):

@@ -1,4 +1,4 @@
-"""Analysis of grammars: a grammar in; figures, findings, random sentences, or pictures of derivations out.
+"""Analysis of grammars: statistics, findings, random sentences and drawings of derivations.
 
 statistics  size, recursion, cycles and useless names of a grammar; number of derivations of texts
 lint        the statistics that are probably mistakes, as `Finding`s

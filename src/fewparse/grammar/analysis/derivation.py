@@ -123,11 +123,11 @@ def collapsed(part: NodeBuilder[Source] | str) -> DerivationTree | str:
 def build(root: Source, view: Callable[[Source], NodeView[Source]]) -> DerivationTree:
     """Build the tree of a derivation, without recursion."""
 
-    def begin(node: Source) -> NodeBuilder[Source]:
+    def new_builder(node: Source) -> NodeBuilder[Source]:
         viewed = view(node)
         return NodeBuilder(viewed, viewed.parts[::-1], [])
 
-    stack = [begin(root)]
+    stack = [new_builder(root)]
     while True:
         top = stack[-1]
         if top.pending:
@@ -136,7 +136,7 @@ def build(root: Source, view: Callable[[Source], NodeView[Source]]) -> Derivatio
                 top.parts.append(part)
                 top.size += len(part)
             else:
-                stack.append(begin(part))
+                stack.append(new_builder(part))
             continue
         stack.pop().finish()
         if not stack:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fewparse.errors import listed
 from fewparse.grammar.analysis.statistics import LocatedName, SideStatistics, statistics
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
@@ -44,10 +45,8 @@ def lint_side(side: str, found: SideStatistics) -> Iterator[Finding]:
     }
     for kind, (names, problem) in useless.items():
         if names:
-            listed = ", ".join(named.name for named in names[:MAX_LISTED])
-            more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
             location = names[0].location
-            message = f"{side}: {problem}: {listed}{more}"
+            message = f"{side}: {problem}: {listed([named.name for named in names], MAX_LISTED)}"
             yield Finding("warning", kind, message, str(location) if location else None)
     for cycle in found.cycles[:MAX_LISTED]:
         message = (

@@ -13,7 +13,7 @@ from fewparse.grammar.translation.shortest_strings import ShortestStrings
 
 DEFAULT_DEPTH = 12
 MAX_FREE_STEPS = 1_000
-"""Beyond as many steps, a derivation takes the alternatives that end soonest."""
+"""After this many steps, a derivation takes the alternatives that end soonest."""
 MAX_STEPS = 200_000
 MAX_ATTEMPTS = 20
 """How often a new sample is tried before one is repeated."""

@@ -31,8 +31,8 @@ class SideStatistics:
     `symbols` counts the symbols of all right-hand sides, `min_symbols` and `max_symbols` those of one. `min_depth`
     is the height of the lowest derivation of a sentence; None if there is no sentence. `recursive` maps each name
     that can contain itself to the kinds of its recursion: left, right, or only inner. `cycles` are names that
-    derive themselves with nothing around, so that their texts have infinitely many derivations. `recursive`,
-    `nullable` and `cycles` leave out useless names.
+    derive themselves alone, so that their texts have infinitely many derivations. `recursive`, `nullable` and
+    `cycles` do not include useless names.
     """
 
     productions: int
@@ -144,7 +144,7 @@ def recursive_names(grammar: Grammar, nullable: set[str]) -> dict[str, tuple[Rec
 
 
 def unit_graph(grammar: Grammar, nullable: set[str]) -> dict[str, dict[str, None]]:
-    """Return for each name the names that it can derive with nothing around them."""
+    """Return for each name the names that it can derive alone, without other symbols."""
     graph: dict[str, dict[str, None]] = {}
     for name, productions in grammar.rules.items():
         graph[name] = {}

@@ -1,4 +1,4 @@
-"""Export: a Grammar in; its source text in the notations of other tools out.
+"""Export of grammars to the notations of other tools.
 
 notations       the EBNF of Lark and the GBNF of llama.cpp
 left_recursion  left-recursive cycles of a grammar, and their removal, which GBNF requires

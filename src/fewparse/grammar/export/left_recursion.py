@@ -56,7 +56,7 @@ def cycles(graph: Graph) -> list[list[str]]:
 
 
 def possible_firsts(production: Production, nullable: set[str]) -> Iterator[tuple[Symbol, Production]]:
-    """Iterate over the symbols that can derive the first character, each with the symbols after it."""
+    """Yield the symbols that can derive the first character, each with the symbols after it."""
     for at, symbol in enumerate(production):
         if symbol != Text(""):
             yield symbol, production[at + 1 :]
@@ -65,7 +65,7 @@ def possible_firsts(production: Production, nullable: set[str]) -> Iterator[tupl
 
 
 def is_nullable(symbol: Symbol, nullable: set[str]) -> bool:
-    """Whether a symbol derives the empty string."""
+    """Return whether a symbol derives the empty string."""
     return symbol.name in nullable if isinstance(symbol, Ref) else symbol == Text("")
 
 
@@ -91,7 +91,7 @@ class Repetition(NamedTuple):
 
 
 def split_repetition(name: str, productions: Iterable[Production]) -> Repetition:
-    """Separate what a nonterminal begins with from what it appends to itself."""
+    """Separate the productions of a nonterminal that start with itself from the others."""
     marked = [(production[:1] == (Ref(name),), production) for production in productions]
     return Repetition(
         tuple(production for recursive, production in marked if not recursive),
@@ -113,7 +113,7 @@ def reduce_left_recursion(grammar: Grammar) -> Grammar:
 
 
 def is_plain(grammar: Grammar, names: list[str], nullable: set[str]) -> bool:
-    """Whether a cycle is one nonterminal that is only a plain repetition."""
+    """Return whether a cycle is one nonterminal that is only a plain repetition."""
     if len(names) > 1:
         return False
     own = Ref(names[0])
@@ -129,7 +129,7 @@ def is_plain(grammar: Grammar, names: list[str], nullable: set[str]) -> bool:
 class Cycle(NamedTuple):
     """Nonterminals that are left corners of each other.
 
-    `seeds`: their productions that begin otherwise. `steps`: for each member, the members that begin with it, each
+    `seeds`: their productions that start otherwise. `steps`: for each member, the members that start with it, each
     with the non-empty rest of the production. `units`: for each member, the members that can derive it alone.
     """
 
@@ -144,7 +144,7 @@ Key = tuple[str, ...]
 
 
 class Elimination:
-    """The removal of some left-recursive cycles; rules are made on demand, beginning with the start symbol."""
+    """The removal of some left-recursive cycles; rules are made on demand, starting with the start symbol."""
 
     def __init__(self, grammar: Grammar, nullable: set[str], complex_cycles: list[list[str]]) -> None:
         self._grammar, self._nullable = grammar, nullable
@@ -195,7 +195,7 @@ class Elimination:
         return cycle
 
     def _non_empty_productions(self, production: Production) -> Iterator[Production]:
-        """Iterate over productions that together derive what this one does, except the empty string."""
+        """Yield productions that together derive what this one does, except the empty string."""
         for first, rest in possible_firsts(production, self._nullable):
             yield (self._non_empty(first), *rest)
 
@@ -221,7 +221,7 @@ class Elimination:
             yield from ((*seed, self._request((name, "after", corner))) for corner, seed in cycle.seeds)
 
     def _after(self, name: str, corner: str) -> Iterator[Production]:
-        """Iterate over the productions of what can follow a left corner within a member of its cycle."""
+        """Yield the productions of what can follow a left corner within a member of its cycle."""
         cycle = self._cycles[name]
         reached = {corner: None}
         frontier = [corner]

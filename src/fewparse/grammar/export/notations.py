@@ -65,7 +65,7 @@ def useful_rules(grammar: Grammar) -> Grammar:
     }
     trimmed = trim(Grammar(cleaned, grammar.start)).grammar
     if not trimmed.rules:
-        raise ConstraintError("the grammar derives no string at all", "Is a rule missing its end of recursion?")
+        raise ConstraintError("the grammar derives no string at all", "Check that every recursion can end.")
     return trimmed
 
 
@@ -105,7 +105,7 @@ def legal_names(grammar: Grammar, start: str, separator: str, legal: Callable[[s
 
 
 def lark_name(name: str) -> str:
-    """Make a rule name legal in Lark: lower case, beginning with a letter."""
+    """Make a rule name legal in Lark: lower case, starting with a letter."""
     plain = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")
     return plain if re.match("[a-z]", plain) else f"rule_{plain}".rstrip("_")
 
@@ -164,5 +164,5 @@ def gbnf_repetition(initial: list[str], repeated: list[str], single: bool) -> st
         return f"{loop}*"
     if initial == repeated:
         return f"{loop}+"
-    begin = initial[0] if len(initial) == 1 else f"({' | '.join(initial)})"
-    return f"{begin} {loop}*"
+    first = initial[0] if len(initial) == 1 else f"({' | '.join(initial)})"
+    return f"{first} {loop}*"

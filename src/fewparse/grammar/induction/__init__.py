@@ -1,4 +1,4 @@
-"""Grammar induction: example programs (S-expressions) and a merge level in, a plain `Grammar` out.
+"""Grammar induction: a plain `Grammar` from example programs (S-expressions), generalised by a merge level.
 
 induce       `induce` and `coverage`: collect the functions and slots of the examples and generalise by merge level
 rule_writer  write functions, slots and their fillers as grammar rules with readable names

@@ -4,7 +4,7 @@ A function is identified by its head (`call f` for `(call f x)`) and has slots: 
 merge level determines how far the examples are generalised; each level derives all that the one before derives:
 
 strict  a slot takes exactly the functions and constants that were seen in it;
-typed   slots that share a function or a constant are of one type and take whatever any slot of the type takes;
+typed   slots that share a function or a constant are of one type and take all that any slot of the type takes;
 loose   a slot in which a form was seen takes any expression; slots with only words and literals keep their type;
 open    if the examples vary there, constants may end in any name after a dot (`en.person.` and a name) and contain
         any number (`May-` and a number); keywords that not all calls of a function have are optional, in the order

@@ -178,8 +178,8 @@ class RuleWriter:
 def merge_signatures(signatures: Collection[Signature]) -> list[CallTemplate]:
     """Merge signatures that differ only in their keywords into templates with optional keywords.
 
-    Keywords keep the order in which they were seen; a signature that contradicts the order of others stays as it
-    is. Keywords that all merged signatures have are required, and so is at least one if all of them have one.
+    Keywords keep the order in which they were seen; a signature that contradicts the order of others is not
+    merged. Keywords that all merged signatures have are required, and so is at least one if all of them have one.
     """
     groups: dict[Signature, list[Signature]] = {}
     templates: list[CallTemplate] = []

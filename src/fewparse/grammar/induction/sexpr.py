@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, NoReturn
 
-from fewparse.errors import GrammarError
+from fewparse.errors import GrammarError, line_and_column
 
 TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -89,9 +89,7 @@ def read_program(source: str, name: str = "<program>") -> Node:
 
 def fail(message: str, source: str, at: int, name: str, hint: str | None = None) -> NoReturn:
     """Raise a `GrammarError` at an offset of the source."""
-    line = source.count("\n", 0, at) + 1
-    column = at - (source.rfind("\n", 0, at) + 1) + 1
-    raise GrammarError(message, name, line, column, source, hint)
+    raise GrammarError(message, name, *line_and_column(source, at), source, hint)
 
 
 def compact(node: Node) -> str:

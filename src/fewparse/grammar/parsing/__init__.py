@@ -1,4 +1,4 @@
-"""Parsing: a Grammar and a text in; a chart, a parse forest, a parse failure or a completion out.
+"""Parsing of texts with a Grammar: charts, parse forests, parse failures and completions.
 
 automaton        dotted rules grouped into LR(0) states, built lazily and cached across texts
 chart            Earley parser over these states: Chart or ParseFailure

@@ -32,11 +32,11 @@ class State(Protocol):
         """Return the state after a nonterminal; None if no item expects it."""
 
     def items(self) -> Iterator[int]:
-        """Iterate over the items."""
+        """Yield the items."""
 
 
 def numbered(grammar: Grammar) -> Iterator[tuple[str, Production]]:
-    """Iterate over all productions with their nonterminals, in the order of their numbers."""
+    """Yield all productions with their nonterminals, in the order of their numbers."""
     return ((name, production) for name, productions in grammar.rules.items() for production in productions)
 
 
@@ -92,13 +92,13 @@ class Automaton:
                 self._corners_by_class.append((symbol, name, item + 1))
 
     def initial_items(self, name: str) -> tuple[int, ...]:
-        """Return the items of a nonterminal with the dot at the beginning or after nullable symbols only."""
+        """Return the items of a nonterminal with the dot at the start or after nullable symbols only."""
         if name not in self._initial:
             self._initial[name] = tuple(self.skip_nullable(self._first_items.get(name, ())))
         return self._initial[name]
 
     def skip_nullable(self, items: Iterable[int]) -> Iterator[int]:
-        """Iterate over the items and those with the dot moved over nullable nonterminals."""
+        """Yield the items and those with the dot moved over nullable nonterminals."""
         seen: set[int] = set()
         for item in items:
             while item not in seen:
@@ -137,7 +137,7 @@ class Automaton:
         return frozenset(reached)
 
     def after_first_char(self, names: frozenset[str], char: str) -> Iterator[int]:
-        """Iterate over the items of these nonterminals after a first character."""
+        """Yield the items of these nonterminals after a first character."""
         for name, item in self._corners_by_char.get(char, ()):
             if name in names:
                 yield item
@@ -146,7 +146,7 @@ class Automaton:
                 yield item
 
     def after_first_name(self, names: frozenset[str], first: str) -> Iterator[int]:
-        """Iterate over the items of these nonterminals after a first constituent."""
+        """Yield the items of these nonterminals after a first constituent."""
         return (item for name, item in self._corners_by_name.get(first, ()) if name in names)
 
     @property
@@ -160,7 +160,7 @@ class Automaton:
 
 
 class Kernel:
-    """A state of items whose dot is not at the beginning."""
+    """A state of items whose dot is not at the start."""
 
     __slots__ = (
         "_automaton",
@@ -214,7 +214,7 @@ class Kernel:
             return state
 
     def items(self) -> Iterator[int]:
-        """Iterate over the items."""
+        """Yield the items."""
         return iter(self._items)
 
 
@@ -250,5 +250,5 @@ class Prediction:
             return state
 
     def items(self) -> Iterator[int]:
-        """Iterate over the items."""
+        """Yield the items."""
         return (item for name in sorted(self._names) for item in self._automaton.initial_items(name))

@@ -31,18 +31,18 @@ class Chart(NamedTuple):
     ends: tuple[Ends, ...]
     nullable: set[str]
 
-    def spans(self, name: str, begin: int, end: int) -> bool:
-        """Whether the text between two positions is a constituent of this nonterminal."""
-        if begin == end:
+    def spans(self, name: str, start: int, end: int) -> bool:
+        """Return whether the text between two positions is a constituent of this nonterminal."""
+        if start == end:
             return name in self.nullable
-        return begin in self.ends[end].get(name, ())
+        return start in self.ends[end].get(name, ())
 
 
 class ParseFailure(NamedTuple):
     """A text that the grammar does not derive.
 
-    `text[:at]` is its longest prefix that begins a sentence. `expected` describes what can follow this prefix,
-    the most similar to the text first; `others` counts the descriptions left out.
+    `text[:at]` is its longest prefix that starts a sentence. `expected` describes what can follow this prefix,
+    the most similar to the text first; `others` counts the omitted descriptions.
     """
 
     text: str
@@ -52,7 +52,7 @@ class ParseFailure(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The position and the expected continuations in words; a word that has begun is shown whole."""
+        """The position and the expected continuations in words; a partly matched word is shown whole."""
         where = (
             "ends too early" if self.at == len(self.text) else f"is not derived from character {self.at + 1} on"
         )
@@ -74,7 +74,7 @@ class EarleySet:
         self._advanced: dict[str, list[tuple[Kernel, int]]] = {}
 
     def advanced(self, name: str, position: int) -> list[tuple[Kernel, int]]:
-        """Return the states after a constituent that began at this position, with their origins."""
+        """Return the states after a constituent that starts at this position, with their origins."""
         try:
             return self._advanced[name]
         except KeyError:
@@ -85,7 +85,7 @@ class EarleySet:
             return found
 
     def items(self, position: int) -> Iterator[tuple[int, int]]:
-        """Iterate over the items with their origins, given the position of this set."""
+        """Yield the items with their origins, given the position of this set."""
         for kernel, origin in self.states:
             for item in kernel.items():
                 yield item, origin
@@ -102,7 +102,7 @@ class ChartParser:
         self._max_steps = max_steps
 
     def accepts(self, text: str) -> bool:
-        """Whether the grammar derives the text."""
+        """Return whether the grammar derives the text."""
         return isinstance(self.parse(text), Chart)
 
     def parse(self, text: str) -> Chart | ParseFailure:
@@ -184,7 +184,7 @@ class ChartParser:
 
 
 def without_extensions(literals: Iterable[str]) -> list[str]:
-    """Return the literals that do not begin with another one, in their order."""
+    """Return the literals that do not start with another one, in their order."""
     shortest: list[str] = []
     for literal in sorted(literals):
         if not (shortest and literal.startswith(shortest[-1])):

@@ -65,14 +65,14 @@ class PackedNode(NamedTuple):
 class SymbolNode:
     """A nonterminal over a span of the text."""
 
-    __slots__ = ("begin", "end", "name", "packed")
+    __slots__ = ("end", "name", "packed", "start")
 
-    def __init__(self, name: str, begin: int, end: int) -> None:
-        self.name, self.begin, self.end = name, begin, end
+    def __init__(self, name: str, start: int, end: int) -> None:
+        self.name, self.start, self.end = name, start, end
         self.packed: list[PackedNode] = []
 
     def children(self) -> Iterator["SymbolNode"]:
-        """Iterate over the symbol nodes directly below this one, possibly with repeats."""
+        """Yield the symbol nodes directly below this one, possibly with repeats."""
         for packed in self.packed:
             for layer in packed.layers:
                 for split in (split for intermediate in layer for split in intermediate.splits):
@@ -112,14 +112,14 @@ def shape_of(name: str, number: int, production: Production) -> Shape:
 
 
 Fillings = dict[int, list[tuple[int, SymbolNode | str]]]
-"""For each end of a slot, its fillers, each with the position where the slot and its literal begin."""
+"""For each end of a slot, its fillers, each with the position where the slot and its literal start."""
 
 
 class Forest:
     """All derivations of a text.
 
-    `nodes` holds the symbol nodes below the root, children before parents except within cycles. `cyclic` tells
-    whether a node can derive itself. `size` is the number of splits.
+    `nodes` holds the symbol nodes below the root, children before parents except within cycles. `cyclic` is
+    true if a node can derive itself. `size` is the number of splits.
     """
 
     def __init__(self, chart: Chart, shapes: Shapes, start: str) -> None:
@@ -157,21 +157,21 @@ class Forest:
                 self.nodes.append(node)
         return root
 
-    def _node(self, name: str, begin: int, end: int) -> SymbolNode:
-        key = name, begin, end
+    def _node(self, name: str, start: int, end: int) -> SymbolNode:
+        key = name, start, end
         if key not in self._symbol_nodes:
-            self._symbol_nodes[key] = SymbolNode(name, begin, end)
+            self._symbol_nodes[key] = SymbolNode(name, start, end)
         return self._symbol_nodes[key]
 
     def _expand(self, node: SymbolNode) -> None:
         """Add the packed nodes of a symbol node; raise LimitExceeded if the forest grows too large."""
-        if node.begin == node.end:
+        if node.start == node.end:
             shapes: Sequence[Shape] = self._shapes.by_name[node.name]
         else:
-            numbers = self._chart.ends[node.end][node.name][node.begin]
+            numbers = self._chart.ends[node.end][node.name][node.start]
             shapes = [self._shapes.all[number] for number in sorted(numbers)]
         for shape in shapes:
-            packed = self._pack(shape, node.begin, node.end)
+            packed = self._pack(shape, node.start, node.end)
             if packed is not None:
                 node.packed.append(packed)
                 self.size += sum(len(intermediate.splits) for layer in packed.layers for intermediate in layer)
@@ -181,14 +181,14 @@ class Forest:
                 "Shorten it, or make the grammar less ambiguous.",
             )
 
-    def _pack(self, shape: Shape, begin: int, end: int) -> PackedNode | None:
+    def _pack(self, shape: Shape, start: int, end: int) -> PackedNode | None:
         """Fill the slots of a production from the last to the first; None if it does not derive the span."""
         text = self.text
         inner = end - len(shape.tail)
-        if inner < begin or not text.startswith(shape.tail, inner):
+        if inner < start or not text.startswith(shape.tail, inner):
             return None
         if not shape.slots:
-            return PackedNode(shape, ()) if inner == begin else None
+            return PackedNode(shape, ()) if inner == start else None
         layers: list[Fillings] = []
         ends = [inner]
         for slot in reversed(shape.slots):
@@ -196,27 +196,27 @@ class Forest:
             layer: Fillings = {}
             for position in ends:
                 fillings = []
-                for origin in self._origins(slot.symbol, begin, position):
+                for origin in self._origins(slot.symbol, start, position):
                     before = origin - len(slot.before)
-                    fits = before == begin if first else before >= begin
+                    fits = before == start if first else before >= start
                     if fits and text.startswith(slot.before, before):
                         fillings.append((before, self._filler(slot.symbol, origin, position)))
                 layer[position] = fillings
             layers.append(layer)
             ends = list(dict.fromkeys(before for fillings in layer.values() for before, _ in fillings))
-        return link_layers(shape, layers[::-1], begin)
+        return link_layers(shape, layers[::-1], start)
 
-    def _origins(self, symbol: Ref | Chars, begin: int, end: int) -> Sequence[int]:
-        """Return the positions from `begin` on where a symbol that ends at `end` can begin."""
+    def _origins(self, symbol: Ref | Chars, start: int, end: int) -> Sequence[int]:
+        """Return the positions from `start` on where a symbol that ends at `end` can start."""
         if isinstance(symbol, Chars):
-            return [end - 1] if end > begin and self.text[end - 1] in symbol else []
-        found = [origin for origin in self._chart.ends[end].get(symbol.name, ()) if origin >= begin]
+            return [end - 1] if end > start and self.text[end - 1] in symbol else []
+        found = [origin for origin in self._chart.ends[end].get(symbol.name, ()) if origin >= start]
         if symbol.name in self._chart.nullable:
             found.append(end)
         return found
 
-    def _filler(self, symbol: Ref | Chars, begin: int, end: int) -> SymbolNode | str:
-        return self.text[begin] if isinstance(symbol, Chars) else self._node(symbol.name, begin, end)
+    def _filler(self, symbol: Ref | Chars, start: int, end: int) -> SymbolNode | str:
+        return self.text[start] if isinstance(symbol, Chars) else self._node(symbol.name, start, end)
 
     def count(self) -> int | None:
         """Return the number of derivations; None if there are infinitely many."""
@@ -228,7 +228,7 @@ class Forest:
         return counts[self.root]
 
     def trees(self) -> Iterator[Tree]:
-        """Iterate over the derivations in which no node derives itself."""
+        """Yield the derivations in which no node derives itself."""
         return derivations(self.root, self.cyclic)
 
 
@@ -247,10 +247,10 @@ class ForestParser:
         return Forest(chart, self.shapes, self._parser.grammar.start)
 
 
-def link_layers(shape: Shape, layers: Sequence[Fillings], begin: int) -> PackedNode | None:
-    """Build intermediate nodes from fillings, first slot first; drop those that do not reach back to `begin`."""
+def link_layers(shape: Shape, layers: Sequence[Fillings], start: int) -> PackedNode | None:
+    """Build intermediate nodes from fillings, first slot first; drop those that do not reach back to `start`."""
     linked: list[tuple[IntermediateNode, ...]] = []
-    reached: Mapping[int, IntermediateNode | None] = {begin: None}
+    reached: Mapping[int, IntermediateNode | None] = {start: None}
     for layer in layers:
         by_end: dict[int, IntermediateNode] = {}
         for position, fillings in layer.items():
@@ -295,7 +295,7 @@ class Expanded(NamedTuple):
 
 
 def derivations(root: SymbolNode, cyclic: bool) -> Iterator[Tree]:
-    """Iterate over all trees of a node, by backtracking over linked lists that the alternatives share."""
+    """Yield all trees of a node, by backtracking over linked lists that the alternatives share."""
     alternatives: list[tuple[Agenda | None, Expanded | None]] = [(Agenda(root, (), None), None)]
     while alternatives:
         agenda, expanded = alternatives.pop()
@@ -311,7 +311,7 @@ def derivations(root: SymbolNode, cyclic: bool) -> Iterator[Tree]:
                 todo = after if split.before is None else Agenda(split.before, ancestors, after)
                 alternatives.append((todo, expanded))
         else:
-            same_span = tuple(n for n in ancestors if (n.begin, n.end) == (first.begin, first.end))
+            same_span = tuple(n for n in ancestors if (n.start, n.end) == (first.start, first.end))
             if first not in same_span:
                 inside = (*same_span, first) if cyclic else ()
                 for packed in reversed(first.packed):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
-from fewparse.errors import GrammarError
+from fewparse.errors import GrammarError, line_and_column
 
 CELL = re.compile(r'"((?:[^"]++|"")*+)"|((?!")[^,\r\n]*+|)')
 CELL_WITH_ESCAPES = re.compile(r'"((?:[^"\\]++|""|\\.)*+)"|((?!")(?:[^,\r\n\\]++|\\.)*+|)', re.DOTALL)
@@ -30,7 +30,7 @@ class Table:
     templates: bool = False
 
     def rows(self) -> Iterator[list[Cell]]:
-        """Iterate over the non-empty rows, without trailing empty cells; raise GrammarError for wrong quotes."""
+        """Yield the non-empty rows, without trailing empty cells; raise GrammarError for wrong quotes."""
         at = 1 if self.text.startswith("\ufeff") else 0
         row: list[Cell] = []
         while at < len(self.text):
@@ -60,10 +60,10 @@ class Table:
         problem = "text follows the end of a quoted cell" if closed else "this quote is never closed"
         self.fail(problem, at, 'Inside a quoted cell, a quote is doubled: "".')
 
-    def location(self, at: int) -> tuple[int, int]:
-        """Return the line and column of an offset."""
-        return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
+    def line(self, at: int) -> int:
+        """Return the number of the line at an offset."""
+        return line_and_column(self.text, at)[0]
 
     def fail(self, message: str, at: int, hint: str | None = None) -> NoReturn:
         """Raise GrammarError for a mistake at an offset."""
-        raise GrammarError(message, self.path, *self.location(at), self.text, hint)
+        raise GrammarError(message, self.path, *line_and_column(self.text, at), self.text, hint)

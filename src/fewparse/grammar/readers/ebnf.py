@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from fewparse.errors import GrammarError, LimitExceeded, UnknownName
+from fewparse.errors import GrammarError, LimitExceeded, UnknownName, line_and_column
 from fewparse.grammar.readers.expressions import Choice, Expression, Repeat, Sequence, lower
 from fewparse.grammar.readers.regex import RegexReader
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text
@@ -211,6 +211,4 @@ class Reader:
         raise AssertionError(message)
 
     def _fail(self, message: str, at: int, hint: str | None = None) -> NoReturn:
-        line = self._source.count("\n", 0, at) + 1
-        column = at - (self._source.rfind("\n", 0, at) + 1) + 1
-        raise GrammarError(message, self._path, line, column, self._source, hint)
+        raise GrammarError(message, self._path, *line_and_column(self._source, at), self._source, hint)

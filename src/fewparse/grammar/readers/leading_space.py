@@ -1,8 +1,8 @@
-"""Strip the leading space of a synchronous grammar, if all texts of a side begin with one.
+"""Strip the leading space of a synchronous grammar, if all texts of a side start with one.
 
-In some grammars every constructor has its own leading space (`" (Foo"`), so that whole texts begin with one while
+In some grammars every constructor has its own leading space (`" (Foo"`), so that whole texts start with one while
 the texts of the dataset do not. The rules at the left edge are copied under new names without the space; the
-others stay as they are.
+others are not changed.
 """
 
 from typing import NamedTuple
@@ -24,14 +24,14 @@ class Stripped(NamedTuple):
 def strip_leading_space(grammar: SynchronousGrammar) -> SynchronousGrammar:
     """Return the same pairs of texts without their leading space.
 
-    A side is unchanged if not all its texts begin with a space.
+    A side is unchanged if not all its texts start with a space.
     """
-    sides = frozenset(side for side in SIDES if begins_with_space(grammar.side(side)))
+    sides = frozenset(side for side in SIDES if starts_with_space(grammar.side(side)))
     return Stripper(grammar).from_start(sides) if sides else grammar
 
 
-def begins_with_space(grammar: Grammar) -> bool:
-    """Whether every text begins with a space in a literal, and no nonterminal before it is nullable."""
+def starts_with_space(grammar: Grammar) -> bool:
+    """Return whether every text starts with a space in a literal, and no nonterminal before it is nullable."""
     rules, nullable = trim(grammar).grammar.rules, nullable_names(grammar)
     reached: set[str] = set()
     frontier = [grammar.start]
@@ -50,7 +50,7 @@ def begins_with_space(grammar: Grammar) -> bool:
 
 
 class Stripper:
-    """Writes the stripped rules on demand, beginning with the start symbol."""
+    """Writes the stripped rules on demand, starting with the start symbol."""
 
     def __init__(self, grammar: SynchronousGrammar) -> None:
         self._grammar = grammar

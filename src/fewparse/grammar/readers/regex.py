@@ -97,7 +97,7 @@ class RegexReader:
         self._at = close + 1
         least, most = int(low), int(high) if high else (None if comma else int(low))
         if max(least, most or 0) > MAX_COUNT or (most is not None and most < least):
-            self._fail(f"a count is at most {MAX_COUNT}, and its end is not less than its beginning", start)
+            self._fail(f"a count is at most {MAX_COUNT}, and its end is not less than its start", start)
         return least, most
 
     def _atom(self) -> Expression:

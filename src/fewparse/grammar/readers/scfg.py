@@ -100,7 +100,7 @@ class Line(NamedTuple):
 
 
 def lines(path: str, source: str) -> Iterator[tuple[Line, str]]:
-    """Iterate over the lines that are neither empty nor comments."""
+    """Yield the lines that are neither empty nor comments."""
     for number, content in enumerate(source.split("\n"), 1):
         stripped = content.strip()
         if not stripped or stripped[0] == "#":
@@ -256,7 +256,7 @@ def optional_names(rules: list[FlatRule]) -> dict[OptionalItem, str]:
 
 
 def optional_rules(rules: list[FlatRule], names: dict[OptionalItem, str]) -> Iterator[FlatRule]:
-    """Iterate over the rules of optional symbols, present and absent, on the sides where they occur.
+    """Yield the rules of optional symbols, present and absent, on the sides where they occur.
 
     A symbol that is optional on program sides only gets no rule.
     """

@@ -24,7 +24,7 @@ NO_GETTER = ("apply", "construct", "?")
 
 @dataclass(frozen=True)
 class TableRules:
-    """The lines of an `.scfg` file without the start rule and the rules of literals, and what was left out.
+    """The lines of an `.scfg` file without the start rule and the rules of literals, and the omitted entries.
 
     `pruned_…`: entries that can never be built, because nothing produces a type that they need. `untemplated`:
     the name of the function for each rule that has no template and is worded as `(call …)`.
@@ -48,15 +48,15 @@ def rules_from_tables(types: Sequence[tuple[str, str]], templates: tuple[str, st
     pruned, unproduced = prune(entries)
     remaining = [entry for entry in entries if entry not in pruned]
     writer = RuleWriter(read_templates(Table(*templates, templates=True)) if templates else {}, remaining)
-    left_out: defaultdict[Kind, list[str]] = defaultdict(list)
+    titles: defaultdict[Kind, list[str]] = defaultdict(list)
     for entry in entries:
         if entry in pruned:
-            left_out[entry.kind].append(entry.title)
+            titles[entry.kind].append(entry.title)
     return TableRules(
         rules=("empty -> #e , #e", *(rule for entry in remaining for rule in writer.rules(entry))),
-        pruned_functions=tuple(left_out["function"]),
-        pruned_fields=tuple(left_out["field"]),
-        pruned_getters=tuple(left_out["getter"]),
+        pruned_functions=tuple(titles["function"]),
+        pruned_fields=tuple(titles["field"]),
+        pruned_getters=tuple(titles["getter"]),
         pruned_types=tuple(unproduced),
         untemplated=tuple(e.name for e in remaining if e.kind == "function" and not writer.templates(e)),
     )
@@ -74,7 +74,7 @@ class Entry:
     """A row of a type table: a constructor of values of a type from arguments.
 
     `key` is the name of its row in the template table. The only argument of a getter is the object, named after
-    its type; that of a field is the field's value.
+    its type; the only argument of a field is the field's value.
     """
 
     kind: Kind
@@ -195,7 +195,7 @@ def read_templates(table: Table) -> dict[str, Templates]:
         if not name:
             table.fail("these templates have no name", row[0].at, "A row is written name,template,…")
         if name in rows:
-            line, _ = table.location(rows[name].at)
+            line = table.line(rows[name].at)
             hint = f"The other row is line {line}: put all templates of a name into one row."
             table.fail(f"`{shown(name)}` has two rows of templates", row[0].at, hint)
         rows[name] = Templates(table, row)
@@ -218,7 +218,7 @@ class RuleWriter:
         return templates if templates and templates.all else None
 
     def rules(self, entry: Entry) -> Iterator[str]:
-        """Iterate over the `.scfg` lines of an entry."""
+        """Yield the `.scfg` lines of an entry."""
         name, slots = nonterminal(entry.type), [nonterminal(argument.type) for argument in entry.arguments]
         if entry.kind == "function":
             utterance = self._worded(entry) or default_words(entry)
@@ -272,11 +272,11 @@ class RuleWriter:
         for template in templates.all:
             for placeholder in template.pieces[1::2]:
                 if placeholder not in known:
-                    hint = f"It may use {listed(known)}."
+                    hint = f"It may use {listed_placeholders(known)}."
                     self._fail_placeholder(templates, template, placeholder, entry, hint)
-        line, _ = entry.table.location(entry.at)
-        needed = listed(argument.name for argument in entry.arguments)
-        found = "; ".join(listed(template.placeholders) for template in templates.all[:5])
+        line = entry.table.line(entry.at)
+        needed = listed_placeholders(argument.name for argument in entry.arguments)
+        found = "; ".join(listed_placeholders(template.placeholders) for template in templates.all[:5])
         templates.table.fail(
             f"no template of `{shown(entry.title)}` has exactly {needed}",
             templates.at,
@@ -313,8 +313,8 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def listed(names: Iterable[str]) -> str:
-    """List placeholders for a message."""
+def listed_placeholders(names: Iterable[str]) -> str:
+    """Join placeholders for a message; long lists are shortened."""
     names = sorted(names)
     return ", ".join(f"${shown(name)}" for name in names[:8]) + ", …" * (len(names) > 8) or "no placeholder"
 

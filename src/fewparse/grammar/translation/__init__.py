@@ -1,4 +1,4 @@
-"""Translation with a synchronous grammar: a text of one side in, the k best texts of the other side out.
+"""Translation with a synchronous grammar, from a text of one side to the k best texts of the other side.
 
 translator        `Translator`: both directions of a `SynchronousGrammar`, and the result, a `Translation`
 transfer          each production of the source side with its target templates, computed once per grammar

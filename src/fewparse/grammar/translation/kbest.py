@@ -53,7 +53,7 @@ Item = TypeVar("Item", Derivation, PartialDerivation)
 
 
 class TooManyDerivations(Exception):
-    """The slack admits more derivations than `MAX_DERIVATIONS` or `MAX_COMBINATIONS`."""
+    """The slack allows more derivations than `MAX_DERIVATIONS` or `MAX_COMBINATIONS`."""
 
 
 class SlackSearch:
@@ -109,7 +109,7 @@ class SlackSearch:
                             growing = forest.cyclic
 
     def _is_within(self, left: int) -> bool:
-        """Return whether the remaining slack is not negative; record the excess where it is."""
+        """Return whether the remaining slack is not negative; record the excess if it is."""
         if left < 0 and (self.least_excess is None or -left < self.least_excess):
             self.least_excess = -left
         return left >= 0
@@ -249,7 +249,7 @@ class SlackSearch:
         if isinstance(filler, str):
             return [(0, filler, filler)]
         if template.program_positions[slot] is None:
-            text = self._inside.forest.text[filler.begin : filler.end]
+            text = self._inside.forest.text[filler.start : filler.end]
             return [(0, text, text)]
         derivations = self._derivations.get((filler, self._inside.context(template, slot)), {})
         return [(derivation.value, derivation.text, derivation) for derivation in derivations.values()]
@@ -263,8 +263,8 @@ def sort_text(key: str | tuple[TargetPart, ...]) -> str:
 def k_best(inside: Inside, k: int) -> tuple[list[Derivation], bool]:
     """Return up to k best derivations with distinct texts, and whether there are no others.
 
-    The slack grows by doubled steps; where that admits too many derivations, it restarts with the least slack that
-    admits a new one.
+    The slack grows by doubled steps; if that allows too many derivations, it restarts with the least slack that
+    allows a new one.
     """
     if inside.best(inside.forest.root, None) is None:
         return [], True

@@ -39,7 +39,7 @@ class ShortestStrings:
         return productive_rules(self._grammar, productive_names(self._grammar))
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the shortest strings of a nonterminal; none where it derives none."""
+        """Return the shortest strings of a nonterminal; none if it derives none."""
         if name not in self._found:
             names = reachable_names(self._rules, name)
             self._found |= dict.fromkeys([name], ()) | StringSearch(self._rules, names).strings()

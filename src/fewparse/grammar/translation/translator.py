@@ -19,7 +19,7 @@ class Translation:
     """The translations of a source text.
 
     `k_best` holds the requested number of best derivations, with distinct texts; `complete` is set if there are no
-    others. `derivation_count` counts the derivations of the source text; None stands for infinitely many.
+    others. `derivation_count` counts the derivations of the source text; None means infinitely many.
     """
 
     source: str

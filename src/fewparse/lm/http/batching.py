@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Event
 from typing import Any, NamedTuple
 
-from fewparse.errors import ServerUnfit
+from fewparse.errors import ServerUnsupported
 from fewparse.lm.http.budget import Budget
 from fewparse.lm.http.client import HttpClient, Response
 from fewparse.lm.http.errors import PROBE_HINT
@@ -19,7 +19,7 @@ class Request(NamedTuple):
     """One request: its body, the number of choices it should return, and the maximum of tokens it may use.
 
     It has one prompt or, if the server accepts lists, several. `sample` distinguishes equal requests.
-    `assistant_prefix` is the beginning of the output that a chat model continues: some servers repeat it in the
+    `assistant_prefix` is the start of the output that a chat model continues: some servers repeat it in the
     text, though never among the tokens.
     """
 
@@ -36,7 +36,7 @@ class Request(NamedTuple):
         return self._replace(body=self.body | changes)
 
     def for_sample(self, number: int) -> "Request":
-        """Return a request for one more choice, with a seed and a cache key of its own."""
+        """Return a request for one more choice, with its own seed and cache key."""
         body = {key: value for key, value in self.body.items() if key != "n"}
         if "seed" in body:
             body["seed"] = (body["seed"] + number) % 2**31
@@ -121,15 +121,15 @@ class Batcher:
         )
 
     def _checked(self, reply: Reply, request: Request) -> Reply:
-        """Return the reply if it matches the request; raise ServerUnfit otherwise."""
+        """Return the reply if it matches the request; raise ServerUnsupported otherwise."""
         url, received = self.client.url, len(reply.choices)
         if received > request.choices or (received < request.choices and request.prompts > 1) or not received:
             expected = f"{request.choices} completion{'s' if request.choices > 1 else ''}"
-            raise ServerUnfit(f"{url} returned {received} instead of {expected}", PROBE_HINT)
+            raise ServerUnsupported(f"{url} returned {received} instead of {expected}", PROBE_HINT)
         # A server may count the stop or end token of each completion without listing it.
         max_count = sum(len(choice.entries) + 1 for choice in reply.choices)
         if self._check_counts and (reply.completion_tokens or 0) > max_count:
-            raise ServerUnfit(
+            raise ServerUnsupported(
                 f"{url} counts {reply.completion_tokens} tokens but lists {max_count - received}: it merges some",
                 "Their log-probabilities cannot be trusted: use another server, or other words.",
             )
@@ -137,14 +137,14 @@ class Batcher:
         choices = tuple(strip_prefix(choice, request.assistant_prefix) for choice in reply.choices)
         for choice in choices:
             if choice.text.strip(f" {REPLACEMENT}") and not choice.entries:
-                raise ServerUnfit(f"{url} returned a completion without log-probabilities", PROBE_HINT)
+                raise ServerUnsupported(f"{url} returned a completion without log-probabilities", PROBE_HINT)
             if not all(map(has_valid_logprobs, choice.entries[1 if request.body.get("echo") else 0 :])):
-                raise ServerUnfit(
+                raise ServerUnsupported(
                     f"{url} returned a token without a log-probability, or probabilities that sum to more than 1",
                     "They cannot be trusted: use another server.",
                 )
             if not matches_text(choice, stop):
-                raise ServerUnfit(
+                raise ServerUnsupported(
                     f"{url} returned tokens that do not spell the text {choice.text[:60]!r}",
                     "Their log-probabilities cannot be trusted: use another server.",
                 )
@@ -152,7 +152,7 @@ class Batcher:
 
 
 def strip_prefix(choice: Choice, prefix: str) -> Choice:
-    """Remove a repeated prefix from the text of a choice, unless its tokens spell the text as it is."""
+    """Remove a repeated prefix from the text of a choice, unless its tokens spell the text with the prefix."""
     rest = choice.text.removeprefix(prefix)
     return choice if choice.entries and matches_text(choice, b"") else choice._replace(text=rest)
 

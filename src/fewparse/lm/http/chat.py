@@ -8,7 +8,7 @@ The log-probability of the end is then unknown, and counts as 0.
 from collections.abc import Sequence
 from typing import Any
 
-from fewparse.errors import ServerUnfit, UsageError
+from fewparse.errors import ServerUnsupported, UsageError
 from fewparse.lm.http.batching import Request
 from fewparse.lm.http.capabilities import CONTINUATION_FIELDS
 from fewparse.lm.http.remote import RemoteModel, estimate_tokens, seed_of
@@ -134,7 +134,7 @@ class ChatModel(RemoteModel):
         """Return the text of the message to continue: the prefix without the lead."""
         text = prefix_bytes(prefix).removeprefix(prompt.lead.encode())
         if not is_text(text):
-            raise ServerUnfit(
+            raise ServerUnsupported(
                 f"{self._batcher.client.url} accepts text only, and {text!r} ends within a character"
             )
         return text.decode()
@@ -146,5 +146,5 @@ def conversation(prompt: Prompt) -> tuple[Message, ...]:
 
 
 def certain_lead(lead: bytes) -> NextTokens:
-    """Return the next tokens of an empty output, which must begin with the lead."""
+    """Return the next tokens of an empty output, which must start with the lead."""
     return NextTokens((ScoredToken(Token(lead), 0.0),), -1_000.0, True)

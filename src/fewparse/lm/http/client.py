@@ -98,7 +98,7 @@ class HttpClient:
         before_send: Callable[[], None] = lambda: None,
         max_attempts: int | None = None,
     ) -> Response[T]:
-        """POST JSON and return what `parse` makes of the response; valid responses are cached.
+        """POST JSON and return the response as parsed by `parse`; valid responses are cached.
 
         `sample` distinguishes equal requests whose responses are meant to differ. `before_send` is called if the
         response is not cached. `max_attempts` limits the attempts below those of the retry policy.
@@ -188,7 +188,7 @@ class HttpClient:
                 return RawResponse(response.status_code, response.headers, b"".join(parts))
 
     def _parse(self, raw: RawResponse, body: Mapping[str, Any] | None, parse: Callable[[Any], T]) -> tuple[Any, T]:
-        """Return the JSON of a response and what `parse` makes of it; raise the error it stands for otherwise."""
+        """Return the JSON of a response and the result of `parse`; raise the corresponding error otherwise."""
         try:
             payload = json.loads(raw.body)
         except (ValueError, RecursionError):
@@ -229,7 +229,7 @@ class HttpClient:
 
 def split_url(url: str) -> SplitResult:
     """Split a server's base URL; raise UsageError if it is not an HTTP URL."""
-    hint = "It must begin with http:// or https://"
+    hint = "It must start with http:// or https://"
     try:
         address = urlsplit(url)
     except ValueError as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fewparse.errors import ServerUnfit
+from fewparse.errors import ServerUnsupported
 from fewparse.lm.http.batching import Request
 from fewparse.lm.http.errors import PROBE_HINT
 from fewparse.lm.http.remote import RemoteModel, estimate_tokens, seed_of
@@ -155,7 +155,7 @@ class CompletionsModel(RemoteModel):
             return [*ids, *(token.id for token in prefix)]
         text = prefix_bytes(prefix)
         if not is_text(text):
-            raise ServerUnfit(
+            raise ServerUnsupported(
                 f"{self._batcher.client.url} accepts text only, and {text!r} ends within a character"
             )
         return prompt.text + text.decode()
@@ -201,14 +201,14 @@ def echo_scores(reply: Reply, continuation: Prefix, generated: int) -> tuple[flo
     # The generated token may not be listed.
     scores = suffix_scores(entries[: len(entries) - generated], text) or suffix_scores(entries, text)
     if scores is None:
-        raise ServerUnfit("the server does not echo the text to be scored", PROBE_HINT)
+        raise ServerUnsupported("the server does not echo the text to be scored", PROBE_HINT)
     if len(scores) == len(continuation):
         return scores
     return (*[0.0] * (len(continuation) - 1), math.fsum(scores))
 
 
 def suffix_scores(entries: Sequence[Entry], text: bytes) -> tuple[float, ...] | None:
-    """Return the scores of the last entries if they end with the text; the first may begin before it."""
+    """Return the scores of the last entries if they end with the text; the first may start before it."""
     scores: list[float] = []
     suffix = b""
     for entry in reversed(entries):

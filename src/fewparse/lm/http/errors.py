@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fewparse.errors import ContextOverflow, FewparseError, ModelError, ServerRefused, ServerUnavailable
+from fewparse.errors import ContextOverflow, FewparseError, ModelError, ServerRejected, ServerUnavailable
 
 MAX_QUOTE_LENGTH = 300
 PROBE_HINT = "`fewparse models probe` tests again what the server supports."
@@ -19,7 +19,7 @@ CONTEXT_LIMIT = re.compile(
 
 
 class ErrorResponse(NamedTuple):
-    """An error response: a short reason, the error to raise, and whether it is final whatever the status."""
+    """An error response: a short reason, the error to raise, and whether it is final regardless of the status."""
 
     reason: str
     error: FewparseError
@@ -34,22 +34,22 @@ def read_error_response(
     description = f"{code} {message}".lower()
     no_quota = status == 402 or (status == 429 and any(phrase in description for phrase in QUOTA_PHRASES))
     reason = f"status {status}{f': {message}' if message else ''}"
-    error: ModelError = ServerRefused(f"{url} rejected the request ({reason})", hint_for(message))
+    error: ModelError = ServerRejected(f"{url} rejected the request ({reason})", hint_for(message))
     if status in (401, 403):
-        error = ServerRefused(
+        error = ServerRejected(
             f"{url} rejected the API key, or requires one ({reason})",
             "Set OPENAI_API_KEY to the right key (or FEWPARSE_API_KEY, which takes precedence).",
         )
     elif status == 404:
-        error = ServerRefused(
+        error = ServerRejected(
             f"{url} has no such model or endpoint ({reason})",
             f"The requested model is {body.get('model')!r}. `fewparse models probe` lists the available ones; "
             "a chat-only model is openai-chat:NAME; the base URL (--base-url) usually ends in /v1.",
         )
     elif status in (301, 302, 303, 307, 308):
-        error = ServerRefused(f"{url} redirects elsewhere ({reason})", "Pass the final address as --base-url.")
+        error = ServerRejected(f"{url} redirects elsewhere ({reason})", "Pass the final address as --base-url.")
     elif no_quota:
-        error = ServerRefused(
+        error = ServerRejected(
             f"{url}: the account has no credit left ({reason})",
             "Check the account's plan and billing; the responses received so far are cached.",
         )
@@ -59,7 +59,7 @@ def read_error_response(
 
 
 def context_overflow(payload: Any, message: str) -> ContextOverflow | None:
-    """Return the error for a prompt beyond the context length; None if the message has not both lengths."""
+    """Return the error for a prompt beyond the context length; None if the message lacks one of the lengths."""
     error = error_object(payload)
     if isinstance(error.get("n_prompt_tokens"), int) and isinstance(error.get("n_ctx"), int):
         return ContextOverflow(error["n_prompt_tokens"], error["n_ctx"])

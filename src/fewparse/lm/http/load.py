@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from fewparse.errors import ServerError, ServerRefused, UnknownName, UsageError
+from fewparse.errors import ServerError, ServerRejected, UnknownName, UsageError
 from fewparse.lm.http.budget import Budget, BudgetLimits, price_of
 from fewparse.lm.http.capabilities import Capabilities, load_capabilities, save_capabilities
 from fewparse.lm.http.chat import ChatModel
@@ -83,7 +83,7 @@ def probe_model(
         if capabilities is None:
             capabilities = probe(client, name, chat)
             save_capabilities(capabilities, client.url, name)
-    except ServerRefused as error:
+    except ServerRejected as error:
         raise with_model_names(error, client, name) from None
     finally:
         client.close()
@@ -104,7 +104,7 @@ def model_names(client: HttpClient) -> list[str]:
     return [str(model.get("id")) for model in client.list_models()]
 
 
-def with_model_names(error: ServerRefused, client: HttpClient, name: str) -> ServerError | UnknownName:
+def with_model_names(error: ServerRejected, client: HttpClient, name: str) -> ServerError | UnknownName:
     """Return an error that suggests the server's model names if the requested one is not among them."""
     try:
         names = model_names(client)

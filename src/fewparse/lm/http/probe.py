@@ -5,7 +5,7 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
-from fewparse.errors import ServerError, ServerRefused, ServerUnavailable, ServerUnfit
+from fewparse.errors import ServerError, ServerRejected, ServerUnavailable, ServerUnsupported
 from fewparse.lm.http.capabilities import (
     CONTINUATION_FIELDS,
     GRAMMAR_FIELDS,
@@ -55,7 +55,7 @@ USE_ANOTHER = (
 
 
 def probe(client: HttpClient, model: str, chat: bool = False) -> Capabilities:
-    """Return what a server supports for a model; raise ServerUnfit if search cannot use it."""
+    """Return what a server supports for a model; raise ServerUnsupported if search cannot use it."""
     return Probe(client, model, chat).run()
 
 
@@ -131,7 +131,7 @@ class Probe:
         self._max_attempts = MAX_ATTEMPTS
         try:
             return test()
-        except (ServerRefused, ServerUnfit, IndexError):  # IndexError: a response without choices or entries
+        except (ServerRejected, ServerUnsupported, IndexError):  # IndexError: no choices or no entries
             return False
         except ServerUnavailable as error:
             if "status 500" in error.message:
@@ -157,7 +157,7 @@ class Probe:
     def _models(self) -> list[dict[str, Any]]:
         try:
             return self._client.list_models()
-        except ServerRefused:
+        except ServerRejected:
             return []
 
     def _get_optional(self, path: str) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Probe:
                 break
         length, _, self._prompt, style, choice = max(tried, key=lambda attempt: attempt[:2])
         if not length:
-            raise ServerUnfit(
+            raise ServerUnsupported(
                 f"{self._client.url} returns no log-probabilities for {self._model}: outputs could not be ranked",
                 USE_ANOTHER,
             )
@@ -199,7 +199,7 @@ class Probe:
         def parse(payload: Any) -> Reply:
             reply = parse_reply(payload)
             if not reply.choices:
-                raise ServerUnfit(f"{self._client.url} returns no choices", USE_ANOTHER)
+                raise ServerUnsupported(f"{self._client.url} returns no choices", USE_ANOTHER)
             formats.append(logprobs_format(payload["choices"][0]))
             return reply
 
@@ -219,7 +219,7 @@ class Probe:
         if self._chat or not vocabulary_size or not self._passes(lambda: lists_enough(vocabulary_size)):
             self._largest(CHAT_TOP_LOGPROBS if self._chat else TOP_LOGPROBS, lists_enough)
         if not longest:
-            raise ServerUnfit(f"{self._client.url} lists no alternatives to the tokens it samples", USE_ANOTHER)
+            raise ServerUnsupported(f"{self._client.url} lists no alternatives to its samples", USE_ANOTHER)
         return longest
 
     def _next_tokens(self, top: int, temperature: int = 1) -> tuple[ScoredToken, ...]:

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from fewparse.errors import ServerUnfit
+from fewparse.errors import ServerUnsupported
 from fewparse.lm.http.batching import Batcher, Request
 from fewparse.lm.http.budget import Budget
 from fewparse.lm.http.capabilities import DEFAULT_CONTEXT_LENGTH, NO_CUTOFFS, Capabilities, grammar_field
@@ -234,7 +234,7 @@ class RemoteModel(ABC):
     def _grammar(self, grammar: str) -> dict[str, Any]:
         """Return the request field for a grammar."""
         if self._capabilities.grammar is None:
-            raise ServerUnfit(f"{self._batcher.client.url} supports no grammars", "Leave --server-grammar out.")
+            raise ServerUnsupported(f"{self._batcher.client.url} supports no grammars", "Omit --server-grammar.")
         return grammar_field(self._capabilities.grammar, grammar)
 
     def _temperature(self, sampling: Sampling) -> float:

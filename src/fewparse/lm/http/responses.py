@@ -92,7 +92,7 @@ class ResponseReader(NamedTuple):
         return Completion(tuple(tokens), tuple(logprobs), tuple(positions), ended)
 
     def is_merged(self, entry: Entry) -> bool:
-        """Return whether an entry stands for several tokens, with the log-probability of only one of them."""
+        """Return whether an entry represents several tokens, with the log-probability of only one of them."""
         vocabulary = self.vocabulary
         if vocabulary is not None and 0 <= entry.token.id < len(vocabulary):
             return vocabulary.tokens[entry.token.id] != entry.token.bytes

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from fewparse.errors import ServerUnfit
+from fewparse.errors import ServerUnsupported
 from fewparse.lm.http.errors import error_message
 from fewparse.lm.model import ScoredToken, Token
 from fewparse.retry import RetryableError
@@ -54,8 +54,8 @@ class Reply(NamedTuple):
 def parse_reply(payload: Any) -> Reply:
     """Parse a response of /v1/completions or /v1/chat/completions.
 
-    Raises RetryableError if it has no choices, which an overloaded server may return. Raises ServerUnfit if the
-    JSON has another structure: the response was not damaged in transit, so a retry would return the same.
+    Raises RetryableError if it has no choices, which an overloaded server may return. Raises ServerUnsupported if
+    the JSON has another structure: the response was not damaged in transit, so a retry would return the same.
     """
     if not isinstance(payload, dict) or not isinstance(payload.get("choices"), list):
         message = error_message(payload)
@@ -68,7 +68,7 @@ def parse_reply(payload: Any) -> Reply:
         prompt, completion = token_count(usage.get("prompt_tokens")), token_count(usage.get("completion_tokens"))
         return Reply(choices, prompt, completion, token_count(details.get("cached_tokens")) or 0)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise ServerUnfit(
+        raise ServerUnsupported(
             "the server's response does not have the structure of completions", "Use an OpenAI-compatible server."
         ) from None
 
@@ -152,10 +152,10 @@ def optional_logprob(value: Any) -> float:
 
 
 def parse_logprob(value: Any) -> float:
-    """Parse a log-probability; raise ServerUnfit if it is NaN or above 0."""
+    """Parse a log-probability; raise ServerUnsupported if it is NaN or above 0."""
     logprob = float(value)
     if math.isnan(logprob) or logprob > 1e-3:
-        raise ServerUnfit(
+        raise ServerUnsupported(
             f"the server returned a log-probability of {logprob:g}", "A probability is between 0 and 1."
         )
     return max(min(logprob, 0.0), MIN_LOGPROB)
@@ -179,7 +179,7 @@ def has_valid_logprobs(entry: Entry) -> bool:
 
 
 def is_merged(entry: Entry) -> bool:
-    """Return whether an entry stands for several tokens: likely enough to be an alternative, but not listed."""
+    """Return whether an entry represents several tokens: likely enough to be an alternative, but not listed."""
     others = entry.alternatives
     if entry.token.id >= 0:
         return any(o.token.id == entry.token.id and o.token.bytes != entry.token.bytes for o in others)
