@@ -1,4 +1,4 @@
-"""Shared by all tests: the real models, loaded once, and the benchmark datasets."""
+"""Shared by all tests: the real models, loaded once, the benchmark datasets, and the division among workers."""
 
 import os
 from collections.abc import Iterator
@@ -8,11 +8,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fewparse.datasets.registry import DATASETS
+from fewparse.domains.domain import Domain
+from fewparse.domains.load import load_domain
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.http.load import KEY_VARIABLES, URL_VARIABLES, RemoteSettings, open_remote
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.weights import pull
+from support import campaign
 from support.data import OVERNIGHT, SMCALFLOW
 from support.extras import need_torch
 from support.llama_server import llama_cpp_server
@@ -26,7 +29,50 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile(
+    campaign.PROFILE,
+    settings.get_profile("fewparse"),
+    derandomize=False,
+    print_blob=True,
+    max_examples=100 * campaign.FACTOR,
+)
 settings.load_profile("fewparse")
+
+GROUPS = {
+    "torch": {"transformers_model"},
+    "server": {"llama_server", "served_model"},
+    "smcalflow": {"smcalflow_data"},
+}
+"""Fixtures that take seconds to set up: all tests that use one of them run in the same worker."""
+UNGROUPED = {"test_documents.py"}
+"""Files with few, long tests, which any worker may run."""
+
+
+def pytest_configure() -> None:
+    """Give each worker cores of its own: threads of llama.cpp that share a core stall each other by spinning."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None and hasattr(os, "sched_setaffinity"):
+        cores, workers = sorted(os.sched_getaffinity(0)), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: workers] or cores)
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """Return the name of the tests that run in the same worker as this one: by default, those of the same file."""
+    assert isinstance(item, pytest.Function)
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    names = {*item.fixturenames, *(value for value in params if isinstance(value, str))}
+    found = (group for group, fixtures in GROUPS.items() if names & fixtures)
+    return next(found, None if item.path.name in UNGROUPED else str(item.path))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Divide the tests into groups, one worker each, the longest first."""
+    groups = {item: group_of(item) for item in items}
+    for item, group in groups.items():
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: groups[item] not in (*GROUPS, None))
 
 
 @pytest.fixture(scope="session")
@@ -94,3 +140,9 @@ def smcalflow_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     DATASETS["smcalflow"].import_from(source, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def smcalflow(smcalflow_data: Path) -> Domain:
+    """The domain SMCalFlow with the real data."""
+    return load_domain("smcalflow", smcalflow_data)

@@ -3,14 +3,13 @@
 import pytest
 
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.weights import pull
 from fewparse.vocabulary import BYTES, Vocabulary
 
 
 @pytest.fixture(scope="session")
-def model_vocabulary() -> Vocabulary:
+def model_vocabulary(model: EmbeddedModel) -> Vocabulary:
     """The 49,152 tokens of the embedded model."""
-    return EmbeddedModel(pull()).vocabulary
+    return model.vocabulary
 
 
 @pytest.fixture(scope="session", params=["model tokens", "single bytes"])

@@ -16,6 +16,7 @@ from fewparse.domains.load import load_domain, with_overrides
 from fewparse.example import Target
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES, Vocabulary
+from support.campaign import sizes
 from support.constraint_cases import spans
 
 TARGETS: tuple[Target, ...] = ("program", "canonical")
@@ -37,11 +38,6 @@ class Gold(NamedTuple):
         """By brute force: whether each free text of the program stands in the utterance, word for word."""
         texts = [json.loads(text) for text in FREE_TEXT.findall(self.program)]
         return set(filter(None, texts)) <= spans(self.utterance, lambda _: True)
-
-
-@pytest.fixture(scope="session")
-def smcalflow(smcalflow_data: Path) -> Domain:
-    return load_domain("smcalflow", smcalflow_data)
 
 
 @pytest.fixture(scope="session")
@@ -123,14 +119,16 @@ def test_a_mask_has_exactly_the_tokens_that_may_follow(
     assert (max(sizes) > 10_000) != copy
 
 
-@pytest.mark.slow
+@sizes("step", default=5, campaign=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_with_copying_a_right_output_is_allowed_iff_the_user_said_its_text(
-    target: Target, smcalflow: Domain, gold: list[Gold]
+    target: Target, step: int, smcalflow: Domain, gold: list[Gold]
 ) -> None:
-    allowed = [smcalflow.constraint(BYTES, target, turn.utterance).accepts(turn.output(target)) for turn in gold]
-    assert allowed == [turn.is_copied for turn in gold]
-    assert 195 <= sum(allowed) < 200
+    not_copied = [turn for turn in gold if not turn.is_copied]
+    assert 0 < len(not_copied) <= 5
+    for turn in (*not_copied, *gold[::step]):
+        constraint = smcalflow.constraint(BYTES, target, turn.utterance)
+        assert constraint.accepts(turn.output(target)) == turn.is_copied, turn
 
 
 def test_what_is_induced_from_the_examples_allows_them_all_and_some_others(

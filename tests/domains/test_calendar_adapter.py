@@ -1,7 +1,5 @@
 """The bundled adapter of the calendar domain: its size, provenance and accuracy."""
 
-import pytest
-
 from fewparse.domains.load import load_domain
 from fewparse.evaluate.metrics import Judge
 from fewparse.lm.adapter import read_adapter
@@ -30,7 +28,6 @@ def test_it_was_tuned_on_the_current_training_examples_for_the_embedded_model() 
     assert provenance.base_sha256 == SMOLLM2.sha256
 
 
-@pytest.mark.slow
 def test_it_parses_85_percent_of_the_test_examples_correctly(model: EmbeddedModel) -> None:
     parser = Parser.from_domain(CALENDAR, model, adapter=ADAPTER.path)
     judge = Judge(CALENDAR)

@@ -29,7 +29,7 @@ from support.byte_model import ByteModel
 from support.lamp_domain import FixedSystem, RemoteSystem, lines, make_lamps, numbered
 from support.toy_model import ToyModel
 
-TIMEOUT = 20
+TIMEOUT = 120
 
 
 @pytest.fixture
