@@ -7,7 +7,7 @@ TUNE_READY := .venv/.tune
 TORCH ?= torch==2.13.0
 # Processes that run tests at the same time.
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: setup demo lint test campaign install-tune bench adapter settings clean
 

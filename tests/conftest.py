@@ -38,14 +38,8 @@ settings.register_profile(
 )
 settings.load_profile("fewparse")
 
-GROUPS = {
-    "torch": {"transformers_model"},
-    "server": {"llama_server", "served_model"},
-    "smcalflow": {"smcalflow_data"},
-}
-"""Fixtures that take seconds to set up: all tests that use one of them run in the same worker."""
-UNGROUPED = {"test_documents.py"}
-"""Files with few, long tests, which any worker may run."""
+LONGEST = ("test_documents.py", "test_model_laws.py", "test_transformers.py", "test_prefix_cache.py")
+"""Files that take longest; a worker runs whole files, so these are first."""
 
 
 def pytest_configure() -> None:
@@ -56,23 +50,9 @@ def pytest_configure() -> None:
         os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: workers] or cores)
 
 
-def group_of(item: pytest.Item) -> str | None:
-    """Return the name of the tests that run in the same worker as this one: by default, those of the same file."""
-    assert isinstance(item, pytest.Function)
-    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    names = {*item.fixturenames, *(value for value in params if isinstance(value, str))}
-    found = (group for group, fixtures in GROUPS.items() if names & fixtures)
-    return next(found, None if item.path.name in UNGROUPED else str(item.path))
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Divide the tests into groups, one worker each, the longest first."""
-    groups = {item: group_of(item) for item in items}
-    for item, group in groups.items():
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: groups[item] not in (*GROUPS, None))
+    """Run the longest files first."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session")
