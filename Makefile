@@ -1,13 +1,15 @@
-# make demo and make test set up everything they need in .venv.
+# make demo and make test install everything they need in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 TUNE_READY := .venv/.tune
-# Any torch of the extra will do, on a GPU another one. Of this one the CPU has all it needs; the newest plain one brings
-# gigabytes of CUDA libraries.
+# The newest torch of the extra installs gigabytes of CUDA libraries; this one needs only the CPU. With a GPU, choose another.
 TORCH ?= torch==2.13.0
+# Processes that run tests at the same time.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo test lint install-tune bench adapter settings clean
+.PHONY: setup demo lint test campaign install-tune bench adapter settings clean
 
 setup: $(READY)
 
@@ -26,10 +28,15 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Without torch (make install-tune), the tests that need it are skipped.
 test: lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
-# What `fewparse tune` and models of transformers need; without it, their tests are skipped.
+# Long tests that make test leaves out: all of the benchmark data, and many more random examples of each property.
+campaign: setup
+	$(PYTEST) -m 'campaign or hypothesis' --hypothesis-profile=campaign
+
+# Install torch and transformers, for fewparse tune and for models of transformers.
 install-tune: $(TUNE_READY)
 
 $(TUNE_READY): $(READY)
@@ -41,10 +48,11 @@ bench: setup
 	$(BIN)/python benchmarks/constraints.py
 	$(BIN)/python benchmarks/decoders.py
 
-# The bundled domain's adapter, from its training examples alone.
+# Tune the adapter of the bundled domain on its training examples.
 adapter: install-tune
 	$(BIN)/fewparse tune calendar --epochs 5
 
+# Compare settings of the calendar domain.
 settings: setup
 	$(BIN)/python benchmarks/calendar_settings.py
 

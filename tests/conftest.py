@@ -1,4 +1,4 @@
-"""Shared by all tests: the real models, loaded once, and the benchmark datasets."""
+"""Shared by all tests: the real models, loaded once, the benchmark datasets, and the division among workers."""
 
 import os
 from collections.abc import Iterator
@@ -8,11 +8,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fewparse.datasets.registry import DATASETS
+from fewparse.domains.domain import Domain
+from fewparse.domains.load import load_domain
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.http.load import KEY_VARIABLES, URL_VARIABLES, RemoteSettings, open_remote
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.weights import pull
+from support import campaign
 from support.data import OVERNIGHT, SMCALFLOW
 from support.extras import need_torch
 from support.llama_server import llama_cpp_server
@@ -26,7 +29,30 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile(
+    campaign.PROFILE,
+    settings.get_profile("fewparse"),
+    derandomize=False,
+    print_blob=True,
+    max_examples=100 * campaign.FACTOR,
+)
 settings.load_profile("fewparse")
+
+LONGEST = ("test_documents.py", "test_model_laws.py", "test_transformers.py", "test_prefix_cache.py")
+"""Files that take longest; a worker runs whole files, so these are first."""
+
+
+def pytest_configure() -> None:
+    """Give each worker cores of its own: threads of llama.cpp that share a core stall each other by spinning."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None and hasattr(os, "sched_setaffinity"):
+        cores, workers = sorted(os.sched_getaffinity(0)), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: workers] or cores)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest files first."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session")
@@ -54,8 +80,8 @@ def llama_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A cache folder of the test's own, and an environment that tells of no server."""
+def isolated_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache folder, and an environment without the address or the key of a server."""
     for name in (*URL_VARIABLES, *KEY_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path))
@@ -64,7 +90,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def served_model(llama_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
-    """The same weights behind that server, its answers kept in a folder of their own."""
+    """The same weights behind that server, with a response cache of its own."""
     with pytest.MonkeyPatch.context() as patch:
         for name in (*URL_VARIABLES, *KEY_VARIABLES):
             patch.delenv(name, raising=False)
@@ -94,3 +120,9 @@ def smcalflow_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     DATASETS["smcalflow"].import_from(source, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def smcalflow(smcalflow_data: Path) -> Domain:
+    """The domain SMCalFlow with the real data."""
+    return load_domain("smcalflow", smcalflow_data)

@@ -106,7 +106,6 @@ def test_the_check_of_commands_rejects_an_invalid_command(arguments: str) -> Non
         check_invocation(arguments.split())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "document", [d for d in DOCUMENTS if "console" in dict(blocks(d))], ids=lambda d: str(d.relative_to(ROOT))
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fewparse.threads import run_concurrently
 
-TIMEOUT = 20
+TIMEOUT = 120
 
 
 @given(st.integers(0, 30), st.integers(1, 8))

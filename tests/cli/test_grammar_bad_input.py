@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.campaign import sizes
 from support.cli_runner import QUICK, fewparse
 from support.domain_files import write_domain
 
@@ -41,7 +42,6 @@ def test_ten_thousand_characters_are_translated_with_left_recursion(to_program: 
     assert to_program(LEFT, text)["output"] == text
 
 
-@pytest.mark.slow
 def test_ten_thousand_characters_exceed_the_limit_with_right_recursion(to_program: Translate) -> None:
     translation = to_program(RIGHT, "a" * 10_000)
     assert translation["output"] is None
@@ -54,17 +54,16 @@ def test_a_text_with_billions_of_derivations_is_translated(to_program: Translate
     assert translation["derivations"] == 1767263190
 
 
-@pytest.mark.slow
 def test_a_text_that_is_far_too_ambiguous_is_an_error(to_program: Translate) -> None:
     translation = to_program(SPLITS, "a" * 1_000)
     assert translation["output"] is None
     assert translation["error"]
 
 
-@pytest.mark.slow
-def test_a_grammar_of_a_hundred_thousand_rules_is_used(to_program: Translate) -> None:
-    rules = "".join(f'start -> "word {i}" , "(w{i})"\n' for i in range(100_000))
-    assert to_program(rules, "word 77777")["output"] == "(w77777)"
+@sizes("count", default=20_000, campaign=100_000)
+def test_a_grammar_of_many_thousand_rules_is_used(to_program: Translate, count: int) -> None:
+    rules = "".join(f'start -> "word {i}" , "(w{i})"\n' for i in range(count))
+    assert to_program(rules, "word 17777")["output"] == "(w17777)"
 
 
 INVALID: dict[str, tuple[bytes, str]] = {

@@ -10,7 +10,7 @@ import pytest
 
 from fewparse.domains.load import load_domain
 from fewparse.vocabulary import BYTES
-from support.cli_runner import HALL, QUICK, CommandResult, fewparse, start_process
+from support.cli_runner import HALL, QUICK, CommandResult, fewparse, fewparse_process, start_process
 
 KEYS = {
     *("utterance", "target", "output", "program", "answer", "answer_error", "failure", "candidates"),
@@ -29,7 +29,8 @@ STOP = "stop the radio in the office"
 def lines() -> CommandResult:
     """The JSON for two utterances with blank lines and an invalid line between them."""
     given = f"{HALL}\r\n\n   \n".encode() + b"turn on the l\xff\n" + STOP.encode()
-    return fewparse("parse", "starter", "--json", *QUICK, stdin=given)
+    # A new process, because the prompt may be in the cache of the shared model.
+    return fewparse_process("parse", "starter", "--json", *QUICK, stdin=given)
 
 
 def objects(ended: CommandResult) -> list[dict[str, Any]]:

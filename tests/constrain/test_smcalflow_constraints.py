@@ -16,6 +16,7 @@ from fewparse.domains.load import load_domain, with_overrides
 from fewparse.example import Target
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.vocabulary import BYTES, Vocabulary
+from support.campaign import sizes
 from support.constraint_cases import spans
 
 TARGETS: tuple[Target, ...] = ("program", "canonical")
@@ -37,11 +38,6 @@ class Gold(NamedTuple):
         """Whether each free text of the program is a span of the utterance, by brute force."""
         texts = [json.loads(text) for text in FREE_TEXT.findall(self.program)]
         return set(filter(None, texts)) <= spans(self.utterance, lambda _: True)
-
-
-@pytest.fixture(scope="session")
-def smcalflow(smcalflow_data: Path) -> Domain:
-    return load_domain("smcalflow", smcalflow_data)
 
 
 @pytest.fixture(scope="session")
@@ -125,14 +121,16 @@ def test_a_mask_has_exactly_the_tokens_that_can_advance(
     assert (max(sizes) > 10_000) != copy
 
 
-@pytest.mark.slow
+@sizes("step", default=5, campaign=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_with_copying_a_gold_output_is_allowed_iff_its_text_is_in_the_utterance(
-    target: Target, smcalflow: Domain, gold: list[Gold]
+    target: Target, step: int, smcalflow: Domain, gold: list[Gold]
 ) -> None:
-    allowed = [smcalflow.constraint(BYTES, target, turn.utterance).accepts(turn.output(target)) for turn in gold]
-    assert allowed == [turn.is_copied for turn in gold]
-    assert 195 <= sum(allowed) < 200
+    not_copied = [turn for turn in gold if not turn.is_copied]
+    assert 0 < len(not_copied) <= 5
+    for turn in (*not_copied, *gold[::step]):
+        constraint = smcalflow.constraint(BYTES, target, turn.utterance)
+        assert constraint.accepts(turn.output(target)) == turn.is_copied, turn
 
 
 def test_the_induced_grammar_accepts_all_examples_and_most_test_programs(

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from functools import cache
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,9 +11,10 @@ from hypothesis import strategies as st
 
 from fewparse.datasets.smcalflow.lispress import normal_form
 from fewparse.domains.domain import Domain
-from fewparse.domains.load import find_domain, load_domain
+from fewparse.domains.load import find_domain
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.grammar.translation.translator import Translator
+from support.campaign import sizes
 from support.smcalflow_files import needs_real_data, real_rows
 
 SCORERS: tuple[ScorerName, ...] = ("shortest", "learned")
@@ -25,11 +25,6 @@ def translator() -> Translator:
     found = find_domain("smcalflow").translator
     assert found is not None
     return found
-
-
-@pytest.fixture(scope="session")
-def smcalflow(smcalflow_data: Path) -> Domain:
-    return load_domain("smcalflow", smcalflow_data)
 
 
 @cache
@@ -49,8 +44,10 @@ def round_trip_rate(programs: Counter[str], scored: Translator) -> float:
 
 
 @needs_real_data
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["a third", "all"])
-def test_the_programs_of_all_turns_have_canonical_utterances_and_round_trip(smcalflow: Domain, step: int) -> None:
+@sizes("step", default=10, campaign=1)
+def test_the_programs_of_every_nth_turn_have_canonical_utterances_and_round_trip(
+    smcalflow: Domain, step: int
+) -> None:
     turns = Counter(turn.program for turn in real_rows("dev_all.jsonl.gz"))
     programs = Counter({program: turns[program] for program in list(turns)[::step]})
     untranslated = {program: count for program, count in programs.items() if canonical(program) is None}

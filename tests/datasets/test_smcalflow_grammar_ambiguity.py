@@ -9,6 +9,7 @@ from fewparse.domains.load import find_domain
 from fewparse.grammar.analysis.sampling import Pair, sample_pairs
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.translator import Translator
+from support.campaign import sizes
 
 MAX_LENGTH = 600
 """Longer utterances, in characters, are skipped to save time."""
@@ -38,14 +39,14 @@ def test_a_random_sentence_has_one_program(seed: int, depth: int) -> None:
             assert_unambiguous(pair, translator())
 
 
-@pytest.mark.slow
-def test_a_random_phrase_has_one_program() -> None:
+@sizes("count", default=8, campaign=100)
+def test_a_random_phrase_has_one_program(count: int) -> None:
     """Most nonterminals are rare in sampled sentences, so phrases are sampled from each nonterminal."""
     for name in dict.fromkeys(rule.name for rule in grammar().rules):
         parts = replace(grammar(), start=name)
         by = Translator(parts)
         for depth in (5, 8, 11):
-            for pair in sample_pairs(parts, 8, depth, depth):
+            for pair in sample_pairs(parts, count, depth, depth):
                 if len(pair.utterance) <= MAX_LENGTH:
                     assert_unambiguous(pair, by)
 

@@ -1,13 +1,12 @@
 """The bundled adapter of the calendar domain: its size, provenance and accuracy."""
 
-import pytest
-
 from fewparse.domains.load import load_domain
 from fewparse.evaluate.metrics import Judge
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.weights import SMOLLM2
 from fewparse.parser import Parser
+from support.campaign import sizes
 
 CALENDAR = load_domain("calendar")
 ADAPTER = read_adapter(CALENDAR.adapter_path("canonical"))
@@ -30,11 +29,11 @@ def test_it_was_tuned_on_the_current_training_examples_for_the_embedded_model() 
     assert provenance.base_sha256 == SMOLLM2.sha256
 
 
-@pytest.mark.slow
-def test_it_parses_85_percent_of_the_test_examples_correctly(model: EmbeddedModel) -> None:
+@sizes("step", default=4, campaign=1)
+def test_it_parses_85_percent_of_the_test_examples_correctly(model: EmbeddedModel, step: int) -> None:
     parser = Parser.from_domain(CALENDAR, model, adapter=ADAPTER.path)
     judge = Judge(CALENDAR)
-    items = CALENDAR.test_examples
+    items = CALENDAR.test_examples[::step]
     correct = sum(judge.is_correct(parser.parse(item.utterance).program, item.program) for item in items)
     assert correct >= 0.85 * len(items)
 

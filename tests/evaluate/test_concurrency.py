@@ -30,7 +30,7 @@ from support.domain_files import write_domain
 from support.lamp_domain import FixedSystem, RemoteSystem, numbered
 from support.toy_model import ToyModel
 
-TIMEOUT = 20
+TIMEOUT = 120
 
 
 def outputs(result: SystemResult) -> list[str]:

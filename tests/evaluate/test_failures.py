@@ -1,10 +1,9 @@
 """Models that fail or cost money: what is recorded, retried and reported, and when a run is aborted."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 from hypothesis import given
@@ -26,7 +25,7 @@ from fewparse.evaluate.report import failed_items, failures, markdown, plain, ro
 from fewparse.evaluate.run import ABORT_AFTER, SystemResult, run_evaluation
 from support.lamp_domain import FixedSystem, RemoteSystem, make_lamps, numbered
 
-TIMEOUT = 20
+TIMEOUT = 120
 DOWN = ServerUnavailable("the server is down", "Start it.")
 
 
@@ -185,15 +184,16 @@ def test_when_the_budget_is_spent_no_item_is_started_and_finished_ones_are_kept(
 
 
 def test_a_running_prediction_is_kept_when_the_budget_ends_and_no_other_system_is_run(
-    lamps: Domain, tmp_path: Path
+    lamps: Domain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, both = tmp_path / "records.jsonl", Barrier(2, timeout=TIMEOUT)
+    path, both, stopping = tmp_path / "records.jsonl", Barrier(2, timeout=TIMEOUT), Event()
+    monkeypatch.setattr("fewparse.evaluate.run.Event", lambda: stopping)
 
     def behave(utterance: str) -> None:
         both.wait()
         if utterance == "0":
             raise BudgetExceeded("all is spent")
-        time.sleep(0.5)  # long enough for the other item to fail
+        assert stopping.wait(TIMEOUT), "set when the other item fails"
 
     first, second = RemoteSystem(2, behave, name="first"), RemoteSystem(2, name="second")
     with pytest.raises(BudgetExceeded, match="all is spent; 0 of 100 items are done"):

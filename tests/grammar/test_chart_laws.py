@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from fewparse.grammar.parsing.chart import Chart, ChartParser, ParseFailure
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text
+from support.campaign import examples
 from support.earley import Recogniser
-from support.random_grammars import ALPHABET, UNDEFINED, candidates, examples, heights, plain_grammars, seeds
+from support.random_grammars import ALPHABET, UNDEFINED, candidates, heights, plain_grammars, seeds
 from support.sample_grammars import lark_language, strings
 
 on_many = examples(200)

@@ -11,6 +11,7 @@ from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.rules import Grammar, Production, Ref, Text
 from fewparse.grammar.synchronous import PairedRule, Pairing, SynchronousGrammar
 from fewparse.grammar.translation.translator import Translator
+from support.campaign import sizes
 
 LEFT = Grammar({"start": ((Ref("start"), Text("a")), (Text("a"),))})
 RIGHT = Grammar({"start": ((Text("a"), Ref("start")), (Text("a"),))})
@@ -47,9 +48,9 @@ def mirrored(grammar: Grammar) -> SynchronousGrammar:
     )
 
 
-@pytest.mark.slow
-def test_a_unit_chain_of_100_000_is_parsed() -> None:
-    forest = ForestParser(unit_chain(100_000)).parse("x")
+@sizes("length", default=20_000, campaign=100_000)
+def test_a_very_long_unit_chain_is_parsed(length: int) -> None:
+    forest = ForestParser(unit_chain(length)).parse("x")
     assert isinstance(forest, Forest)
     assert forest.count() == 1
     assert len(list(forest.trees())) == 1
@@ -86,7 +87,6 @@ def test_left_recursion_over_ten_thousand_characters_is_parsed() -> None:
     assert Translator(mirrored(LEFT)).to_program("a" * 10_000).best == "a" * 10_000
 
 
-@pytest.mark.slow
 def test_right_recursion_over_ten_thousand_characters_exceeds_the_limit() -> None:
     with pytest.raises(LimitExceeded, match="more than 2000000 steps to parse"):
         ChartParser(RIGHT).parse("a" * 10_000)

@@ -11,7 +11,8 @@ from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SIDES, Side, SynchronousGrammar
 from fewparse.grammar.translation.translator import Translator
 from fewparse.vocabulary import BYTES
-from support.random_grammars import candidates, examples, heights, sampler, seeds, synchronous_grammars
+from support.campaign import examples
+from support.random_grammars import candidates, heights, sampler, seeds, synchronous_grammars
 
 both_sides = pytest.mark.parametrize("side", SIDES)
 

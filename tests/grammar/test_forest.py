@@ -10,8 +10,9 @@ from hypothesis import assume, given
 
 from fewparse.grammar.parsing.forest import Forest, ForestParser, SymbolNode, Tree
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text
+from support.campaign import examples
 from support.enumeration import Spans, leaves, plain
-from support.random_grammars import candidates, examples, heights, plain_grammars, seeds
+from support.random_grammars import candidates, heights, plain_grammars, seeds
 
 MAX_TREES = 3_000
 BALANCED = Grammar({"start": ((Ref("start"), Ref("start")), (Text("a"),))})

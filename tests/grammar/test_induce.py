@@ -20,6 +20,7 @@ from fewparse.grammar.induction.induce import MergeLevel, coverage, induce
 from fewparse.grammar.induction.sexpr import compact, read_program
 from fewparse.grammar.parsing.chart import ChartParser
 from fewparse.grammar.rules import Chars, Grammar, Ref, Symbol, Text, trim
+from support.campaign import sizes
 from support.data import DATA
 from support.earley import Recogniser
 
@@ -391,12 +392,12 @@ def test_the_laws_hold_for_lispress() -> None:
     assert_laws_hold(shared_programs("smcalflow/train_300.jsonl")[:100], SAMPLES)
 
 
-@pytest.mark.slow
-def test_two_hundred_examples_cover_overnight() -> None:
+@sizes("step", default=5, campaign=1)
+def test_two_hundred_examples_cover_overnight(step: int) -> None:
     shares: dict[MergeLevel, list[float]] = {}
     for domain in WORLDS:
         given_programs = shared_programs(f"overnight/{domain}.train.jsonl.gz")[:200]
-        test_programs = shared_programs(f"overnight/{domain}.test.jsonl.gz")
+        test_programs = shared_programs(f"overnight/{domain}.test.jsonl.gz")[::step]
         for merge in LEVELS:
             grammar = induce(given_programs, merge).grammar
             shares.setdefault(merge, []).append(coverage(grammar, test_programs).share)

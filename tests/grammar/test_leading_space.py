@@ -12,7 +12,8 @@ from fewparse.grammar.rules import Production, Ref, Text
 from fewparse.grammar.synchronous import SIDES, PairedRule, Pairing, SynchronousGrammar
 from fewparse.grammar.translation.scorers import Shortest
 from fewparse.grammar.translation.translator import OneWayTranslator, Translator
-from support.random_grammars import candidates, examples, heights, seeds, synchronous_grammars
+from support.campaign import examples
+from support.random_grammars import candidates, heights, seeds, synchronous_grammars
 
 EVENTS = r"""
 start -> " " unit , unit
@@ -44,7 +45,7 @@ def with_spaces(grammar: SynchronousGrammar) -> SynchronousGrammar:
 
 
 @given(synchronous_grammars(), seeds)
-@examples(150)
+@examples(50)
 def test_each_pair_loses_its_leading_spaces_and_nothing_else(
     grammar: SynchronousGrammar, rng: random.Random
 ) -> None:

@@ -11,7 +11,8 @@ from fewparse.grammar.rules import Ref
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import MAX_COST, Context, FewestRules, Learned, RuleUse, Scorer, Shortest
 from fewparse.grammar.translation.translator import Translator
-from support.random_grammars import examples, seeds, synchronous_grammars
+from support.campaign import examples
+from support.random_grammars import seeds, synchronous_grammars
 
 EVENTS = read_scfg_text(
     "\n".join(

@@ -7,9 +7,10 @@ from hypothesis import given
 
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Text
 from fewparse.grammar.translation.shortest_strings import MAX_STRINGS, ShortestStrings
+from support.campaign import examples
 from support.earley import Recogniser
 from support.enumeration import shortest_strings
-from support.random_grammars import NAMES, UNDEFINED, ascii_grammars, examples, heights, plain_grammars
+from support.random_grammars import NAMES, UNDEFINED, ascii_grammars, heights, plain_grammars
 from support.sample_grammars import strings
 
 LETTER = Chars.of([(ord("a"), ord("z"))])

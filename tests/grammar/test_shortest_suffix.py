@@ -9,8 +9,9 @@ from fewparse.domains.load import find_domain
 from fewparse.grammar.parsing.shortest_suffix import Completer
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar
+from support.campaign import examples
 from support.earley import Recogniser
-from support.random_grammars import ALPHABET, candidates, examples, heights, plain_grammars, seeds
+from support.random_grammars import ALPHABET, candidates, heights, plain_grammars, seeds
 from support.sample_grammars import strings
 
 

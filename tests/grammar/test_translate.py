@@ -12,8 +12,9 @@ from fewparse.grammar.synchronous import SIDES, Side, SynchronousGrammar
 from fewparse.grammar.translation.inside import LENGTH_BITS
 from fewparse.grammar.translation.scorers import Context, RuleUse, Shortest
 from fewparse.grammar.translation.translator import OneWayTranslator, Translation, Translator
+from support.campaign import examples
 from support.enumeration import Translations
-from support.random_grammars import candidates, examples, heights, sampler, seeds, synchronous_grammars
+from support.random_grammars import candidates, heights, sampler, seeds, synchronous_grammars
 
 MAX_LENGTH = 5
 SPLITS = [
@@ -105,7 +106,7 @@ def test_the_k_cheapest_texts_match_brute_force_with_many_splits(rules: list[str
 
 
 @given(grammar=synchronous_grammars(partnered=True), rng=seeds)
-@examples(120)
+@examples(30)
 def test_a_round_trip_finds_the_source_text_again(grammar: SynchronousGrammar, rng: random.Random) -> None:
     translator = Translator(grammar, RandomCosts(rng.randrange(100)))
     to_program, to_utterance = translator.to_program, translator.to_utterance

@@ -108,7 +108,6 @@ def test_a_batch_is_one_forward_pass(clean: LocalModel) -> None:
     assert usage.forward_passes == 2  # the prompt, and all prefixes
 
 
-@pytest.mark.slow
 def test_more_prefixes_than_sequences_are_evaluated_correctly(clean: LocalModel) -> None:
     prompt = plain_prompt("Word:")
     prefixes = distinct_words(clean, 300)

@@ -38,7 +38,7 @@ def no_warning(message: str) -> None:
 def opened(
     path: Path, limit: int = 1 << 30, on_warning: Callable[[str], None] = no_warning
 ) -> Iterator[ResponseCache]:
-    with closing(ResponseCache(path, limit, on_warning, timeout=10)) as cache:
+    with closing(ResponseCache(path, limit, on_warning, timeout=60)) as cache:
         yield cache
 
 

@@ -97,7 +97,6 @@ def tokenisations(text: bytes, vocabulary: Vocabulary) -> list[Prefix]:
     return found
 
 
-@pytest.mark.slow
 def test_a_beam_wider_than_the_set_equals_exhaustive_scoring(model: EmbeddedModel) -> None:
     text = "On the farm I saw a"
     paths = [p for word in ANIMALS for p in tokenisations(f" {word}".encode(), model.vocabulary)]

@@ -11,7 +11,6 @@ from socket import socket
 
 SLOTS = 4
 CONTEXT = 8192
-THREADS = 2
 START_TIMEOUT = 120.0
 
 
@@ -51,6 +50,8 @@ def serve(weights: str, port: int, slots: int) -> None:
     """Serve until standard input is closed."""
     import xllamacpp  # type: ignore[import-untyped]
 
+    from fewparse.lm.local import usable_cores
+
     params = xllamacpp.CommonParams()
     params.model.path = weights
     params.hostnames = ["127.0.0.1"]
@@ -59,7 +60,7 @@ def serve(weights: str, port: int, slots: int) -> None:
     params.n_ctx = CONTEXT
     params.kv_unified = True
     params.warmup = False
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = THREADS
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = usable_cores()
     serving = xllamacpp.Server(params)
     sys.stdin.read()
     del serving

@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from fewparse.grammar.readers.scfg import read_scfg_text
@@ -16,11 +15,6 @@ ALPHABET = "abé€😀"
 NAMES = ("start", "left", "right", "inner")
 UNDEFINED = "nowhere"
 HEIGHT_BUDGET = 12
-
-
-def examples(count: int) -> settings:
-    """The same examples in every run."""
-    return settings(max_examples=count, deadline=None, derandomize=True, database=None)
 
 
 seeds = st.integers(0, 2**32).map(random.Random)

@@ -316,7 +316,6 @@ def likelihood(model: LocalModel, domain: Domain) -> float:
     return sum(scores) / len(scores)
 
 
-@pytest.mark.slow
 def test_tuning_raises_the_probability_of_the_training_outputs_in_the_embedded_model(
     model: EmbeddedModel, path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from fewparse.retrieve import retriever
 from fewparse.retrieve.retriever import RETRIEVERS
 from fewparse.search.decoder import DECODERS
 
-INPUT, DECODING, PROMPT = "Input", "Decoding", "Prompt"
+INPUT, DECODING, PROMPT = "What to parse", "Decoding", "Prompt"
 MODEL, REMOTE, OUTPUT = "Model", "Remote server", "Output"
 
 

@@ -11,27 +11,35 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fewparse.cli import options
-from fewparse.cli.console import download_progress, err, out
-from fewparse.domains.load import load_domain
+from fewparse.cli.console import err, opened_model, out
 from fewparse.errors import TuningError, UsageError
+from fewparse.example import TARGETS, Target
 from fewparse.lm.adapter import Adapter
-from fewparse.lm.load import EMBEDDED, open_model
-from fewparse.options import Options
+from fewparse.lm.load import EMBEDDED
+from fewparse.options import NO_ADAPTER, prepare
 from fewparse.tune.config import LAYERS, TuneConfig
 
 if TYPE_CHECKING:
     from fewparse.tune.tuning import Progress as TuningProgress
 
-TRAINING, LORA = "Training", "LoRA"
+EXAMPLES, TRAINING, LORA = "Examples", "Training", "LoRA"
 DEFAULT = TuneConfig()
 INSTALL = "pip install 'fewparse[tune]' (without a GPU, first: pip install torch==2.13.0)"
 
 
 def tune(
     domain: options.Domain,
-    target: options.Target = None,
-    pool: options.Pool = None,
-    data: options.Data = None,
+    target: Annotated[
+        Target | None,
+        options.option(EXAMPLES, f"Output of the model: {' | '.join(TARGETS)}.", parser=str, metavar="TEXT"),
+    ] = None,
+    pool: Annotated[
+        int | None, options.option(EXAMPLES, "Use only the first POOL training examples.", min=1)
+    ] = None,
+    data: Annotated[
+        Path | None,
+        options.option(EXAMPLES, "Folder of datasets (default: $FEWPARSE_DATA or the user's data directory)."),
+    ] = None,
     epochs: Annotated[int, options.option(TRAINING, "Maximum number of epochs.")] = DEFAULT.epochs,
     held_out: Annotated[
         float,
@@ -82,8 +90,6 @@ def tune(
 
     The adapter is a file of a few megabytes next to the examples. The same command resumes an interrupted run.
     """
-    loaded = load_domain(domain, data, pool)
-    resolved = Options.resolve(loaded, target=target)
     config = TuneConfig(
         rank=rank,
         scale=scale,
@@ -99,8 +105,8 @@ def tune(
         layers=tuple(layers.split(",")),
     )
     config.check()
+    loaded, resolved = prepare(domain, model, data=data, pool=pool, target=target, adapter=NO_ADAPTER)
     config.held_out_count(len(loaded.examples))
-    loaded.check(resolved.target, resolved.prompt)
     adapter_path = path or loaded.adapter_path(resolved.target)
     if adapter_path.is_dir():
         raise UsageError(f"{adapter_path} is a folder", f"Name a file: --out {adapter_path / 'adapter.gguf'}")
@@ -110,12 +116,10 @@ def tune(
         raise TuningError(f"tuning needs the packages of the extra `tune` ({error})", INSTALL) from None
     from fewparse.lm.embedded import EmbeddedModel
 
-    with download_progress() as progress:
-        opened = open_model(model, progress)
-    if not isinstance(opened, EmbeddedModel):
-        raise UsageError(f"{opened.name} cannot be tuned", "Tune `embedded`, or a model file: --model gguf:PATH")
     start = time.perf_counter()
-    with progress_bar() as report:
+    with opened_model(model) as opened, progress_bar() as report:
+        if not isinstance(opened, EmbeddedModel):
+            raise UsageError(f"{opened.name} cannot be tuned", "Tune `embedded`, or a file: --model gguf:PATH")
         adapter = Tuning(loaded, resolved.target, opened, config, adapter_path, report).run()
     is_default = model == EMBEDDED and path is None
     arguments = f"{domain} --target {resolved.target}"

@@ -229,7 +229,9 @@ def test_a_prompt_without_messages_is_one_user_message() -> None:
     assert toy.requests[0].body["messages"] == [Message("user", plain.text)._asdict()]
 
 
-def test_chat_with_the_llama_cpp_server_gives_well_formed_programs(llama_server: str, alone: Path) -> None:
+def test_chat_with_the_llama_cpp_server_gives_well_formed_programs(
+    llama_server: str, isolated_cache: Path
+) -> None:
     model = open_remote("openai-chat", "", RemoteSettings(base_url=llama_server))
     assert isinstance(model, ChatModel)
     try:

@@ -122,9 +122,9 @@ def test_requests_of_concurrent_parses_never_exceed_max_concurrency() -> None:
 
 
 def test_waiting_for_a_slot_does_not_count_as_timeout() -> None:
-    retry = RetryPolicy(timeout=2, deadline=60)
+    retry = RetryPolicy(timeout=4, deadline=120)
     with (
-        faulty_proxy(*[slow(0.2)] * 12) as proxy,
+        faulty_proxy(*[slow(0.4)] * 12) as proxy,
         http_client(proxy.url, retry=retry, max_concurrency=1) as client,
         ThreadPoolExecutor(12) as pool,
     ):
@@ -189,11 +189,11 @@ def test_transient_faults_are_retried_and_counted(fault: Fault) -> None:
 
 
 def test_a_silent_server_is_retried_after_the_timeout() -> None:
-    retry = RetryPolicy(timeout=1, deadline=20)
+    retry = RetryPolicy(timeout=3, deadline=120)
     with faulty_proxy(SILENT) as proxy, http_client(proxy.url, retry=retry) as client:
         start = time.monotonic()
         assert post(client).retries == 1
-        assert time.monotonic() - start >= 1
+        assert time.monotonic() - start >= 3
 
 
 class TricklingServer(LoopbackServer):
@@ -276,10 +276,10 @@ def test_the_deadline_ends_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_deadline_also_limits_a_single_attempt() -> None:
-    with faulty_proxy(None, SILENT) as proxy, http_client(proxy.url, retry=RetryPolicy(60, 1)) as client:
+    with faulty_proxy(None, SILENT) as proxy, http_client(proxy.url, retry=RetryPolicy(60, 4)) as client:
         post(client)
         start = time.monotonic()
-        with pytest.raises(ServerUnavailable, match=r"no response within 1 s"):
+        with pytest.raises(ServerUnavailable, match=r"no response within 4 s"):
             post(client)
         assert time.monotonic() - start < 60
 

@@ -45,7 +45,7 @@ def proxied(*faults: Fault | None, latency: float = 0) -> Iterator[tuple[FaultyP
         yield proxy, server
 
 
-def post(proxy: FaultyProxy, body: bytes = BODY, timeout: float = 10) -> tuple[http.client.HTTPResponse, bytes]:
+def post(proxy: FaultyProxy, body: bytes = BODY, timeout: float = 60) -> tuple[http.client.HTTPResponse, bytes]:
     connection = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=timeout)
     try:
         connection.request("POST", PATH, body, {"Content-Type": "application/json", "X-Mark": "yes"})

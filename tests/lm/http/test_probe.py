@@ -266,7 +266,7 @@ def test_the_table_has_a_row_for_each_capability() -> None:
     assert chat_features == rows.keys() - own | {"continues an assistant prefix"}
 
 
-def test_capabilities_are_saved_for_each_server_model_and_kind(alone: Path) -> None:
+def test_capabilities_are_saved_for_each_server_model_and_kind(isolated_cache: Path) -> None:
     with ToyServer(replace(LLAMA_CPP, any_model=True)) as toy, ToyServer() as other:
         for server, kind, name in (
             (toy, "openai", "toy"),
@@ -288,19 +288,19 @@ def test_capabilities_are_saved_for_each_server_model_and_kind(alone: Path) -> N
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"version": 0}', '{"version": 2, "tokens": ["?"]}'])
-def test_a_damaged_file_is_ignored_and_rewritten(alone: Path, damage: str) -> None:
+def test_a_damaged_file_is_ignored_and_rewritten(isolated_cache: Path, damage: str) -> None:
     with ToyServer(LLAMA_CPP) as toy:
         settings = RemoteSettings(base_url=toy.url)
         first = probe_model("openai", "toy", settings)
         file = capabilities_path(first[0].url, "toy", chat=False)
-        assert file.is_relative_to(alone)
+        assert file.is_relative_to(isolated_cache)
         file.write_text(damage, encoding="utf-8")
         assert load_capabilities(first[0].url, "toy", chat=False) is None
         again = probe_model("openai", "toy", settings)
         assert load_capabilities(first[0].url, "toy", chat=False) == first[2] == again[2]
 
 
-def test_a_file_of_another_version_is_ignored(alone: Path) -> None:
+def test_a_file_of_another_version_is_ignored(isolated_cache: Path) -> None:
     capabilities = Capabilities(**(OF_A_CHAT | {"tokens": None}))
     save_capabilities(capabilities, "there", "it")
     file = capabilities_path("there", "it", chat=True)
@@ -310,14 +310,14 @@ def test_a_file_of_another_version_is_ignored(alone: Path) -> None:
     assert load_capabilities("there", "it", chat=True) is None
 
 
-def test_an_unwritable_folder_is_ignored(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (alone / "file").touch()
-    monkeypatch.setenv("FEWPARSE_CACHE", str(alone / "file"))
+def test_an_unwritable_folder_is_ignored(isolated_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (isolated_cache / "file").touch()
+    monkeypatch.setenv("FEWPARSE_CACHE", str(isolated_cache / "file"))
     save_capabilities(Capabilities(**(OF_A_CHAT | {"tokens": None})), "there", "it")
     assert load_capabilities("there", "it", chat=True) is None
 
 
-def test_an_unknown_model_is_reported_with_similar_names(alone: Path) -> None:
+def test_an_unknown_model_is_reported_with_similar_names(isolated_cache: Path) -> None:
     with ToyServer(Behaviour(model="pear")) as toy, pytest.raises(UnknownName) as caught:
         open_remote("openai", "paer", RemoteSettings(base_url=toy.url, retry=RetryPolicy(5, 5)))
     assert caught.value.hint == "Did you mean pear?"
@@ -335,7 +335,7 @@ def test_the_llama_cpp_server_behaves_like_the_toy_server(served_model: RemoteMo
     }
 
 
-def test_the_llama_cpp_chat_behaves_like_the_toy_server(llama_server: str, alone: Path) -> None:
+def test_the_llama_cpp_chat_behaves_like_the_toy_server(llama_server: str, isolated_cache: Path) -> None:
     _, _, capabilities = probe_model("openai-chat", "", RemoteSettings(base_url=llama_server))
     own = {"max_n": 4, "stop": "hidden", "grammar": "gbnf", "continuation": "plain"}
     reported = {"slots": 4, "context_length": 8192, "end_ids": (0, 2)}

@@ -33,7 +33,7 @@ def compliant() -> Iterator[ToyServer]:
 
 def send(server: ToyServer, path: str, body: Any = None, key: str = "") -> tuple[int, Any]:
     """Send one request over a new connection; return the status and the body."""
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
     try:
         method, text = ("GET", None) if body is None else ("POST", json.dumps(body))
         connection.request(method, path, text, {"Authorization": f"Bearer {key}"})
@@ -374,7 +374,7 @@ def test_every_request_may_return_a_web_page() -> None:
 
 def test_requests_and_connections_are_recorded() -> None:
     with ToyServer() as server:
-        connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+        connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
         for prompt in ("a", "b"):
             connection.request("POST", "/v1/completions", json.dumps({"prompt": prompt}), {"X-Mark": prompt})
             connection.getresponse().read()
@@ -392,7 +392,7 @@ def test_requests_and_connections_are_recorded() -> None:
 def test_it_ends_with_connections_open_and_leaves_no_thread() -> None:
     threads = set(threading.enumerate())
     with ToyServer() as server:
-        connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+        connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
         connection.request("GET", "/v1/models")
         connection.getresponse().read()
         start = time.monotonic()
