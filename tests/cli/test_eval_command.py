@@ -116,7 +116,7 @@ def test_an_induced_constraint_can_be_evaluated_with_a_vote(lamps: str) -> None:
     assert done.code == 0, done.err
     title, _, heads, *table = done.out.splitlines()
     assert ", target program, " in title
-    assert title.endswith("; the constraint admits 1 of 1 gold outputs")
+    assert title.endswith("; the constraint accepts 1 of 1 gold outputs")
     assert "  by vote  " in heads
     assert table[-1].startswith("speculative W=3  ")
 
