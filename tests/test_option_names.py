@@ -1,0 +1,40 @@
+"""An option has one name on the command line, in domain.toml and in Python."""
+
+import inspect
+from dataclasses import fields
+
+from fewparse.cli import evaluate, parse, tune
+from fewparse.domains.schema import ConstraintTable, DomainTable, RetrieveTable, SearchTable
+from fewparse.lm.http.budget import BudgetLimits
+from fewparse.lm.http.load import RemoteSettings
+from fewparse.options import AllOptions
+from fewparse.retry import RetryPolicy
+from fewparse.tune.config import TuneConfig
+
+PYTHON = set(AllOptions.__annotations__)
+REMOTE = {field.name for owner in (RemoteSettings, BudgetLimits, RetryPolicy) for field in fields(owner)}
+COMMAND_ONLY = {"domain", "model", "as_json"}
+
+
+def parameters(command: object) -> set[str]:
+    """Return the names of the parameters of a command."""
+    assert callable(command)
+    return set(inspect.signature(command).parameters) - COMMAND_ONLY
+
+
+def test_options_of_parse_and_eval_have_their_names_in_python() -> None:
+    assert parameters(parse.parse) - {"utterance", "context", "show"} <= PYTHON | REMOTE
+    assert parameters(evaluate.evaluation) - {"split", "limit", "compare", "out"} <= PYTHON | REMOTE
+
+
+def test_options_of_tune_have_their_names_in_python() -> None:
+    config = {field.name for field in fields(TuneConfig)}
+    assert parameters(tune.tune) - {"path"} <= PYTHON | config
+
+
+def test_keys_of_domain_toml_have_their_names_in_python() -> None:
+    keys = {*SearchTable.model_fields, *RetrieveTable.model_fields}
+    assert keys <= PYTHON
+    constraint = {field.alias or name for name, field in ConstraintTable.model_fields.items()}
+    assert {"grammar", "copy"} <= constraint & PYTHON
+    assert {"target", "prompt", "pool", "constraint"} <= set(DomainTable.model_fields) & PYTHON
