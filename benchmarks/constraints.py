@@ -11,6 +11,7 @@ import numpy as np
 
 from fewparse import Usage, load_domain, open_model
 from fewparse.constrain.cfg import CfgConstraint
+from fewparse.constrain.copy_spans import copy_spans
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.prompt import Part, Prompt
@@ -29,10 +30,12 @@ def main() -> None:
     copy = domain.table.constraint.copy_rules
     makers: dict[str, Callable[[], Constraint]] = {
         "calendar programs": lambda: CfgConstraint(domain.grammar, vocabulary),
-        "calendar programs, copy spans": lambda: CfgConstraint(domain.grammar, vocabulary, "", copy, utterance),
+        "calendar programs, copy spans": lambda: CfgConstraint(
+            copy_spans(domain.grammar, copy, utterance), vocabulary
+        ),
         "calendar utterances": lambda: CfgConstraint(domain.side("canonical"), vocabulary),
         "calendar utterances, copy spans": lambda: CfgConstraint(
-            domain.side("canonical"), vocabulary, "", copy, utterance
+            copy_spans(domain.side("canonical"), copy, utterance), vocabulary
         ),
         "trie of the training programs": lambda: Trie([e.program for e in domain.examples], vocabulary),
     }

@@ -250,7 +250,7 @@ class Parser:
     def _build_constraint(self, utterance: str) -> Constraint:
         vocabulary = self.model.vocabulary or BYTES
         if not self.options.constrained:
-            return Unconstrained(vocabulary, self.template.lead.encode())
+            return LeadConstraint(Unconstrained(vocabulary), self.template.lead)
         return self.domain.constraint(vocabulary, self.options.target, utterance, self.template)
 
     def _candidates(
@@ -262,7 +262,7 @@ class Parser:
         for hypothesis in found:
             if not constraint.accepts(hypothesis.text):
                 raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint rejects")
-            text = hypothesis.text.decode(errors="replace").removeprefix(self.template.lead)
+            text = self.template.without_lead(hypothesis.text.decode(errors="replace"))
             score = hypothesis.score + bonus(text)
             program = self.domain.program_of(text, self.options.target)
             candidates.append(Candidate(text, score, program, hypothesis.score))

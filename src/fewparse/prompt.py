@@ -81,6 +81,14 @@ class Template:
     context: str = "{context}"
     instruction: str = ""
 
+    def with_lead(self, output: str) -> str:
+        """Return an output as the model generates it: after the lead."""
+        return self.lead + output
+
+    def without_lead(self, text: str) -> str:
+        """Return the output in a text that the model generated."""
+        return text.removeprefix(self.lead)
+
     @property
     def has_context(self) -> bool:
         """Whether the query contains {context}."""

@@ -6,7 +6,7 @@ import pytest
 
 from fewparse.constrain import cfg, trie
 from fewparse.constrain.cfg import CfgConstraint, Limits
-from fewparse.constrain.state import State
+from fewparse.constrain.state import LeadConstraint, State
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.errors import ConstraintError, DeadEnd, LimitExceeded
@@ -197,7 +197,7 @@ def test_the_mask_of_a_trie_is_read_only() -> None:
 
 
 def test_an_unconstrained_output_needs_text_after_the_lead() -> None:
-    constraint = Unconstrained(BYTES, b" ")
+    constraint = LeadConstraint(Unconstrained(BYTES), " ")
     assert not constraint.accepts(b"")
     assert not constraint.accepts(b" ")
     assert constraint.accepts(b" \xff")

@@ -19,7 +19,7 @@ PERMITTED = set("abcdefghijklmnopqrstuvwxyzé😀 .,")
 
 
 def copied(utterance: str, source: str = SOURCE, names: tuple[str, ...] = ("TEXT",)) -> CfgConstraint:
-    return CfgConstraint(read_grammar(source), BYTES, copy=names, utterance=utterance)
+    return CfgConstraint(copy_spans(read_grammar(source), names, utterance), BYTES)
 
 
 def language(constraint: CfgConstraint) -> set[str]:
@@ -78,7 +78,7 @@ def test_a_copied_text_occurs_in_the_utterance_and_is_derived_by_the_grammar(utt
 
 def test_spans_are_allowed_in_tokens_of_the_model(model_vocabulary: Vocabulary) -> None:
     grammar = read_grammar(CALENDAR)
-    constraint = CfgConstraint(grammar, model_vocabulary, copy=("TITLE",), utterance="cancel the budget review")
+    constraint = CfgConstraint(copy_spans(grammar, ("TITLE",), "cancel the budget review"), model_vocabulary)
     assert constraint.accepts(b'(what (meeting "budget review"))')
     assert constraint.accepts(b'(what (meeting "the budget"))')
     assert not constraint.accepts(b'(what (meeting "budget reviews"))')

@@ -21,6 +21,7 @@ from fewparse.constrain.trie import Trie
 from fewparse.domains.constraints import ConstraintKind
 from fewparse.domains.schema import ConstraintTable
 from fewparse.example import Target
+from fewparse.prompt import Template
 from fewparse.vocabulary import Vocabulary
 
 
@@ -36,9 +37,10 @@ class LettersConstraint(ConstraintKind):
     table = LettersTable
     settings: LettersTable
 
-    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
+    def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
         """Return the strings as a trie."""
-        return Trie((a + b for a in self.settings.letters for b in self.settings.letters), vocabulary, lead)
+        letters = self.settings.letters
+        return Trie((template.with_lead(a + b) for a in letters for b in letters), vocabulary)
 '''
 LINE = {"letters": "my_constraint:LettersConstraint"}
 

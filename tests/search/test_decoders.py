@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from fewparse.constrain.state import Constraint
+from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.lm.embedded import EmbeddedModel
@@ -73,7 +73,7 @@ def search(
 
 
 def colours(vocabulary: Vocabulary) -> Trie:
-    return Trie(COLOURS, vocabulary, lead=" ")
+    return Trie([f" {colour}" for colour in COLOURS], vocabulary)
 
 
 def scores(model: EmbeddedModel, text: str, paths: list[Prefix]) -> list[float]:
@@ -105,7 +105,7 @@ def test_a_beam_wider_than_the_set_equals_exhaustive_scoring(model: EmbeddedMode
         output = b"".join(token.bytes for token in path)
         exhaustive[output] = max(score, exhaustive.get(output, score))
     settings = SearchSettings(decoder="beam", width=len(ANIMALS) + 1, max_tokens=8)
-    found = search(model, text, Trie(ANIMALS, model.vocabulary, lead=" "), settings)
+    found = search(model, text, Trie([f" {animal}" for animal in ANIMALS], model.vocabulary), settings)
     assert len(exhaustive) == len(ANIMALS)
     assert found[0].score == pytest.approx(max(exhaustive.values()), abs=NOISE)
     assert exhaustive[found[0].text] == pytest.approx(max(exhaustive.values()), abs=NOISE)
@@ -116,7 +116,7 @@ def test_the_constraint_does_not_change_a_greedy_output_that_is_well_formed(
     model: EmbeddedModel, text: str
 ) -> None:
     greedy = SearchSettings(decoder="greedy", max_tokens=6, stop=b".")
-    free = search(model, text, Unconstrained(model.vocabulary, b" "), greedy)[0]
+    free = search(model, text, LeadConstraint(Unconstrained(model.vocabulary), " "), greedy)[0]
     output = free.text.decode()
     decoys = {output[: len(output) // 2], output + " and more", " something else"}
     constrained = search(model, text, Trie({output, *decoys}, model.vocabulary), greedy)[0]

@@ -130,7 +130,7 @@ def search(
 
 constraints = st.one_of(
     rare_words.map(lambda words: Trie(words, BYTES)),
-    rare_words.map(lambda words: Trie(words, BYTES, lead=" ")),
+    rare_words.map(lambda words: Trie([f" {word}" for word in words], BYTES)),
     st.just(CfgConstraint(GRAMMAR, BYTES)),
 )
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from fewparse.constrain.cfg import CfgConstraint
+from fewparse.constrain.copy_spans import copy_spans
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -143,7 +144,8 @@ def context_free(name: str, source: str, lead: str = "") -> Case:
     def sentence(text: str) -> bool:
         return text.startswith(lead) and lark(text.removeprefix(lead))
 
-    return Case(name, lambda vocabulary: CfgConstraint(grammar, vocabulary, lead), GrammarOracle(led, sentence))
+    oracle = GrammarOracle(led, sentence)
+    return Case(name, lambda vocabulary: CfgConstraint(grammar.with_prefix(lead), vocabulary), oracle)
 
 
 def copying() -> Case:
@@ -152,7 +154,7 @@ def copying() -> Case:
     grammar = read_grammar(COPYING)
     return Case(
         "copied spans",
-        lambda vocabulary: CfgConstraint(grammar, vocabulary, copy=("TITLE",), utterance=UTTERANCE),
+        lambda vocabulary: CfgConstraint(copy_spans(grammar, ("TITLE",), UTTERANCE), vocabulary),
         GrammarOracle(read_grammar(explicit), lark_language(explicit)),
     )
 
@@ -160,7 +162,7 @@ def copying() -> Case:
 def one_of(name: str, strings: list[str], lead: str = "") -> Case:
     led = [lead + string for string in strings]
     rules = Grammar({"start": tuple((Text(string),) if string else () for string in led)})
-    return Case(name, lambda vocabulary: Trie(strings, vocabulary, lead), GrammarOracle(rules, led.__contains__))
+    return Case(name, lambda vocabulary: Trie(led, vocabulary), GrammarOracle(rules, led.__contains__))
 
 
 def one_of_after_lead(name: str, strings: list[str], lead: str) -> Case:
@@ -169,7 +171,9 @@ def one_of_after_lead(name: str, strings: list[str], lead: str) -> Case:
 
 
 def unconstrained(name: str, lead: bytes) -> Case:
-    return Case(name, lambda vocabulary: Unconstrained(vocabulary, lead), LeadOracle(lead))
+    return Case(
+        name, lambda vocabulary: LeadConstraint(Unconstrained(vocabulary), lead.decode()), LeadOracle(lead)
+    )
 
 
 CONTEXT_FREE = [

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 import llguidance
 import numpy as np
 
-from fewparse.constrain.copy_spans import copy_spans
 from fewparse.constrain.state import Constraint, State, dead_end
 from fewparse.errors import ConstraintError, LimitExceeded
 from fewparse.grammar.parsing.shortest_suffix import Completer
@@ -106,22 +105,12 @@ def spell(piece: bytes, vocabulary: Vocabulary) -> list[int] | None:
 
 
 class CfgConstraint(Constraint):
-    """The sentences of a grammar after the lead; text of the rules `copy` must be a span of the utterance."""
+    """The sentences of a grammar."""
 
-    def __init__(
-        self,
-        grammar: Grammar,
-        vocabulary: Vocabulary,
-        lead: str = "",
-        copy: tuple[str, ...] = (),
-        utterance: str = "",
-        limits: Limits | None = None,
-    ) -> None:
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits | None = None) -> None:
         self.vocabulary = vocabulary
         self._limits = limits or Limits()
-        if copy:
-            grammar = copy_spans(grammar, copy, utterance)
-        trimmed = trim(grammar.with_prefix(lead))
+        trimmed = trim(grammar)
         self.useless = trimmed.unproductive + trimmed.unreachable
         self.grammar = trimmed.grammar
         if not self.grammar.rules:

@@ -127,12 +127,10 @@ class LeadState(State):
     @cached_property
     def _mask(self) -> Mask:
         mask = np.zeros(len(self.vocabulary), dtype=np.bool_)
-        for length in range(1, len(self._rest) + 1):
-            mask[[i for i in self.vocabulary.starting_with(self._rest[:length]) if self._allowed(i)]] = True
+        tokens = self.vocabulary.tokens
+        candidates = self.vocabulary.starting_with(self._rest[:1])
+        mask[[i for i in candidates if self.advance(tokens[i]) is not None]] = True
         return mask
-
-    def _allowed(self, token: int) -> bool:
-        return self.advance(self.vocabulary.tokens[token]) is not None
 
 
 class LeadConstraint(Constraint):
@@ -141,11 +139,18 @@ class LeadConstraint(Constraint):
     def __init__(self, inner: Constraint, lead: str) -> None:
         self.vocabulary = inner.vocabulary
         self._inner = inner
-        self._start = LeadState(inner, lead.encode()) if lead else None
+        self._lead = lead.encode()
+        self._start = LeadState(inner, self._lead) if lead else None
 
     def start(self) -> State:
         """Return the state before the lead."""
         return self._start or self._inner.start()
+
+    def ending(self, text: bytes) -> bytes | None:
+        """Return what is missing of the lead, and the suffix that the inner constraint finds."""
+        rest = self._lead[len(text) :]
+        suffix = self._inner.ending(text[len(self._lead) :]) if (text + rest).startswith(self._lead) else None
+        return None if suffix is None else rest + suffix
 
 
 def cheapest_ending(start: State) -> bytes | None:

@@ -53,13 +53,13 @@ class TrieState(State):
 class Trie(Constraint):
     """One of a finite set of strings."""
 
-    def __init__(self, strings: Iterable[str], vocabulary: Vocabulary, lead: str = "") -> None:
+    def __init__(self, strings: Iterable[str], vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self._root = TrieNode()
         count = 0
         for string in strings:
             node = self._root
-            for byte in (lead + string).encode():
+            for byte in string.encode():
                 following = node.children.get(byte)
                 if following is None:
                     following = node.children[byte] = TrieNode()

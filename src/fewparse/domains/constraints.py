@@ -1,13 +1,14 @@
 """The kinds of `[constraint]` in domain.toml; each builds the constraint of a parse from a domain."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import copy_spans
-from fewparse.constrain.state import Constraint
+from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.errors import ConstraintError, UsageError, listed
@@ -19,6 +20,7 @@ from fewparse.grammar.readers.leading_space import strip_leading_space
 from fewparse.grammar.readers.load import load_grammar
 from fewparse.grammar.rules import Grammar, Text, trim, undefined
 from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.prompt import Template
 from fewparse.registry import Registry
 from fewparse.vocabulary import Vocabulary
 
@@ -49,8 +51,8 @@ class ConstraintKind(ABC):
         self.settings = domain.table.constraint
 
     @abstractmethod
-    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
-        """Return the constraint on `lead` + output for an utterance, over the tokens of a model."""
+    def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
+        """Return the constraint for an utterance on texts that the model generates: outputs after the lead."""
 
     @property
     def depends_on_utterance(self) -> bool:
@@ -72,7 +74,7 @@ class ConstraintKind(ABC):
         """The grammar; None if there is none."""
         return None
 
-    def gbnf(self, target: Target, lead: str, utterance: str) -> str:
+    def gbnf(self, target: Target, utterance: str, template: Template) -> str:
         """Return the constraint in the notation of llama.cpp, for servers that constrain samples themselves."""
         raise UsageError(
             f"the constraint `{self.settings.kind}` of the domain {self.domain.name} cannot be sent to a server",
@@ -88,9 +90,9 @@ class GrammarConstraint(ConstraintKind):
 
     can_copy = True
 
-    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
+    def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
         """Return the sentences of one side of the grammar, with copy spans of the utterance."""
-        return CfgConstraint(self.domain.side(target), vocabulary, lead, self.copied_rules, utterance)
+        return CfgConstraint(self._copied_side(target, utterance).with_prefix(template.lead), vocabulary)
 
     @property
     def depends_on_utterance(self) -> bool:
@@ -114,9 +116,12 @@ class GrammarConstraint(ConstraintKind):
         opened = load_grammar(self.domain.grammar_path, self.settings.dialect, self.settings.start)
         return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
 
-    def gbnf(self, target: Target, lead: str, utterance: str) -> str:
+    def gbnf(self, target: Target, utterance: str, template: Template) -> str:
         """Return one side of the grammar in GBNF."""
-        return to_gbnf(copy_spans(self.domain.side(target), self.copied_rules, utterance).with_prefix(lead))
+        return to_gbnf(self._copied_side(target, utterance).with_prefix(template.lead))
+
+    def _copied_side(self, target: Target, utterance: str) -> Grammar:
+        return copy_spans(self.domain.side(target), self.copied_rules, utterance)
 
     def check(self, target: Target) -> None:
         """Raise an error if the grammar derives nothing or a rule to copy has the wrong form."""
@@ -157,14 +162,17 @@ class FiniteConstraint(ConstraintKind):
     finite = True
     needs_examples = True
 
-    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
+    def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
         """Return a trie of the outputs."""
-        return Trie((output.output(target) for output in self.domain.known_outputs), vocabulary, lead)
+        return Trie(self._texts(target, template), vocabulary)
 
-    def gbnf(self, target: Target, lead: str, utterance: str) -> str:
+    def gbnf(self, target: Target, utterance: str, template: Template) -> str:
         """Return the outputs as alternatives of one rule."""
-        texts = dict.fromkeys(output.output(target) for output in self.domain.known_outputs)
-        return to_gbnf(Grammar({"start": tuple((Text(text),) for text in texts)}, "start").with_prefix(lead))
+        texts = dict.fromkeys(self._texts(target, template))
+        return to_gbnf(Grammar({"start": tuple((Text(text),) for text in texts)}, "start"))
+
+    def _texts(self, target: Target, template: Template) -> Iterator[str]:
+        return (template.with_lead(output.output(target)) for output in self.domain.known_outputs)
 
 
 class NoConstraint(ConstraintKind):
@@ -172,9 +180,9 @@ class NoConstraint(ConstraintKind):
 
     constrains = False
 
-    def build(self, vocabulary: Vocabulary, target: Target, lead: str, utterance: str) -> Constraint:
+    def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
         """Return the constraint that allows any text."""
-        return Unconstrained(vocabulary, lead.encode())
+        return LeadConstraint(Unconstrained(vocabulary), template.lead)
 
 
 CONSTRAINT_KINDS: Registry[type[ConstraintKind]] = Registry(

@@ -25,6 +25,9 @@ from fewparse.prompt import Template, bundled_template, read_template
 from fewparse.retrieve.folding import Fold, folding, rules_of_words
 from fewparse.vocabulary import Vocabulary
 
+PLAIN = Template("plain", "", "", "")
+"""A template without a lead, for constraints on outputs alone."""
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -181,14 +184,14 @@ class Domain:
         return bundled_template(name)
 
     def constraint(
-        self, vocabulary: Vocabulary, target: Target, utterance: str = "", template: Template | None = None
+        self, vocabulary: Vocabulary, target: Target, utterance: str = "", template: Template = PLAIN
     ) -> Constraint:
         """Return the constraint on outputs for an utterance, under a prompt template if one is given."""
-        return self.constraint_kind.build(vocabulary, target, template.lead if template else "", utterance)
+        return self.constraint_kind.build(vocabulary, target, utterance, template)
 
-    def server_grammar(self, target: Target, utterance: str = "", template: Template | None = None) -> str:
+    def server_grammar(self, target: Target, utterance: str = "", template: Template = PLAIN) -> str:
         """Return the constraint on outputs in GBNF, the notation of llama.cpp, which other servers accept too."""
-        return self.constraint_kind.gbnf(target, template.lead if template else "", utterance)
+        return self.constraint_kind.gbnf(target, utterance, template)
 
     def program_of(self, output: str, target: Target) -> str | None:
         """Return the program of an output; None if it has none, or is too long to parse."""

@@ -28,7 +28,7 @@ def gold_coverage(domain: Domain, options: Options, items: Sequence[Example]) ->
         constraint = shared or domain.constraint(BYTES, options.target, item.utterance, template)
         try:
             gold = gold_output(domain, item, options.target)
-            flags.append(gold is not None and constraint.accepts((template.lead + gold).encode()))
+            flags.append(gold is not None and constraint.accepts(template.with_lead(gold).encode()))
         except LimitExceeded:  # a search would exceed the limit too
             flags.append(False)
     return count(flags)

@@ -28,7 +28,7 @@ def augmenter_for(domain: Domain) -> Augmenter | None:
     if domain.language is None:
         return None
     targets: tuple[Target, ...] = TARGETS if domain.translator else ("program",)
-    sides = {target: CfgConstraint(domain.side(target), BYTES, "", (), "") for target in targets}
+    sides = {target: CfgConstraint(domain.side(target), BYTES) for target in targets}
 
     def is_grammatical(example: Example) -> bool:
         outputs = ((side, example.output(target).encode()) for target, side in sides.items())

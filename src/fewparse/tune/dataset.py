@@ -22,7 +22,7 @@ class TrainingSequence(NamedTuple):
 def training_sequence(model: LocalModel, template: Template, example: Example, target: Target) -> TrainingSequence:
     """Tokenize an example as a parser does: the prompt without other examples, the output, and the stop token."""
     prompt = model.prompt_ids(template.render([], example.utterance, example.context))
-    output = model.tokenize(template.lead + example.output(target))
+    output = model.tokenize(template.with_lead(example.output(target)))
     end = model.tokenize(template.stop)[0]
     return TrainingSequence((*prompt, *(token.id for token in output), end.id), len(prompt))
 

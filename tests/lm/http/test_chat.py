@@ -60,7 +60,7 @@ def search(
     model: Any, prompt: Prompt, settings: SearchSettings, lead: str
 ) -> tuple[list[Hypothesis], list[Event]]:
     events: list[Event] = []
-    found = decode(model, prompt, Trie(WORDS, BYTES, lead), settings, Usage(), events.append)
+    found = decode(model, prompt, Trie([lead + word for word in WORDS], BYTES), settings, Usage(), events.append)
     return found, events
 
 
