@@ -150,7 +150,7 @@ class Parser:
             try:
                 for utterance in utterances:
                     running.append(pool.submit(self.parse, utterance))
-                    if len(running) == self.model.max_concurrency:
+                    if len(running) == self._max_in_flight:
                         yield running.popleft().result()
                 while running:
                     yield running.popleft().result()
@@ -176,13 +176,14 @@ class Parser:
         try:
             for utterance in utterances:
                 running.append(asyncio.create_task(self.aparse(utterance)))
-                if len(running) == self.model.max_concurrency:
+                if len(running) == self._max_in_flight:
                     yield await running.popleft()
             while running:
                 yield await running.popleft()
         finally:
             for task in running:
                 task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
     def prompt(
         self, utterance: str, context: str = "", without: Sequence[Example] = (), usage: Usage | None = None
@@ -216,6 +217,11 @@ class Parser:
             yield
         finally:
             self._slots.release()
+
+    @property
+    def _max_in_flight(self) -> int:
+        """How many parses of a stream are unfinished or not yet yielded: enough to keep the model busy."""
+        return 2 * self.model.max_concurrency
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
