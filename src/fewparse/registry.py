@@ -10,14 +10,15 @@ from typing import Generic, TypeVar
 from fewparse.errors import UnknownName
 
 T = TypeVar("T")
+TAKEN = "its name is already taken"
 
 
 class Registry(Generic[T]):
     """The implementations of one kind by name.
 
-    `bundled` maps a name to "module:attribute", which is imported on first use. Packages add names
-    under the entry-point group `group`. One that cannot be imported is skipped with a warning, and one that takes
-    a bundled name is skipped with a warning: the bundled implementation takes precedence.
+    `bundled` maps a name to "module:attribute", which is imported on first use. Packages add names under the
+    entry-point group `group`; they are imported when a name that is not bundled is looked up. One that cannot be
+    imported, or that takes a bundled name, is skipped with a warning.
     """
 
     def __init__(self, kind: str, bundled: Mapping[str, str], group: str | None = None) -> None:
@@ -30,7 +31,7 @@ class Registry(Generic[T]):
         return iter(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return name in self.bundled or name in self.added  # a bundled name imports no other package
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,8 +56,11 @@ class Registry(Generic[T]):
         return self._loaded[name]
 
     def _load(self, name: str) -> T:
-        if name in self.added:
+        if name not in self.bundled:
             return self.added[name]
+        for point in self._entry_points:
+            if point.name == name:
+                warn(self.kind, point, TAKEN)
         module, _, attribute = self.bundled[name].partition(":")
         return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
 
@@ -70,7 +74,7 @@ class Registry(Generic[T]):
         found: dict[str, T] = {}
         for point in self._entry_points:
             if point.name in self.bundled or point.name in found:
-                warn(self.kind, point, "its name is already taken")
+                warn(self.kind, point, TAKEN)
                 continue
             try:
                 found[point.name] = point.load()
