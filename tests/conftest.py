@@ -105,7 +105,7 @@ def overnight_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with all of Overnight, imported from the copy beside the project."""
     source = OVERNIGHT
     if not source.is_dir():
-        pytest.skip("the Overnight dataset is not beside this project")
+        pytest.skip("the Overnight dataset was not found: set FEWPARSE_DATA")
     folder = tmp_path_factory.mktemp("data")
     DATASETS["overnight"].import_from(source, folder)
     return folder
@@ -116,7 +116,7 @@ def smcalflow_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with SMCalFlow, imported from the copy beside the project."""
     source = SMCALFLOW
     if not source.is_dir():
-        pytest.skip("the SMCalFlow dataset is not beside this project")
+        pytest.skip("the SMCalFlow dataset was not found: set FEWPARSE_DATA")
     folder = tmp_path_factory.mktemp("data")
     DATASETS["smcalflow"].import_from(source, folder)
     return folder

@@ -345,7 +345,7 @@ def test_keyword_arguments_may_be_in_any_order() -> None:
     }
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the SMCalFlow data is not on this machine")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the SMCalFlow dataset was not found: set FEWPARSE_DATA")
 def test_real_programs_have_distinct_normal_forms() -> None:
     lines = gzip.decompress((DATA / "dev_all.jsonl.gz").read_bytes()).decode("utf-8").splitlines()
     programs = {json.loads(line)["program"] for line in lines}

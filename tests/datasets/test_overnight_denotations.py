@@ -16,7 +16,9 @@ SHARED = OVERNIGHT
 WITH_DENOTATIONS = [name for name in WORLDS if name not in ("recipes", "socialnetwork")]
 MUTANTS = 100
 
-pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="the Overnight data is not on this machine")
+pytestmark = pytest.mark.skipif(
+    not SHARED.exists(), reason="the Overnight dataset was not found: set FEWPARSE_DATA"
+)
 
 
 def gold_programs(name: str) -> list[str]:

@@ -19,7 +19,7 @@ ANN, BOB, DEE = (Entity(f"en.person.{name}") for name in ("ann", "bob", "dee"))
 def test_a_bundled_world_equals_the_dump_from_sempre(name: str) -> None:
     expected = SHARED / f"{name}.world.json"
     if not expected.exists():
-        pytest.skip("the Overnight data is not on this machine")
+        pytest.skip("the Overnight dataset was not found: set FEWPARSE_DATA")
     bundled = Path(__file__).parents[2] / "src/fewparse/datasets/overnight/worlds" / f"{name}.json"
     ours, theirs = (json.loads(path.read_text(encoding="utf-8")) for path in (bundled, expected))
     assert json.dumps(ours) == json.dumps(theirs)

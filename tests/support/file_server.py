@@ -25,7 +25,9 @@ DOMAINS = {
     "restaurants": (1325, 332),
     "socialnetwork": (3535, 884),
 }
-needs_real_data = pytest.mark.skipif(not REAL.is_dir(), reason="the Overnight data is not on this machine")
+needs_real_data = pytest.mark.skipif(
+    not REAL.is_dir(), reason="the Overnight dataset was not found: set FEWPARSE_DATA"
+)
 
 
 @dataclass(frozen=True)

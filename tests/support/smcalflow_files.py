@@ -20,7 +20,9 @@ DIALOGUES = "valid.dataflow_dialogues_ir.jsonl.gz"
 TEST_LIST, DEV_LIST = "ids_dev_200_uniform.txt", "ids_dev_100_uniform.txt"
 TABLES = ("types.csv", "specialTypes.csv", "templates.csv")
 RULES = ("entities.scfg", "enum_wrappers.scfg", "enums.scfg", "fluenter.scfg", "quoted.scfg", "start.scfg")
-needs_real_data = pytest.mark.skipif(not REAL.is_dir(), reason="the SMCalFlow data is not on this machine")
+needs_real_data = pytest.mark.skipif(
+    not REAL.is_dir(), reason="the SMCalFlow dataset was not found: set FEWPARSE_DATA"
+)
 
 
 @dataclass(frozen=True)
