@@ -27,6 +27,7 @@ bm25 = my_package.backwards:Backwards
 [fewparse.domains]
 my-home = my_package.home
 calendar = my_package.home
+no-package = my_package.backwards:Backwards
 """
 
 
@@ -67,6 +68,7 @@ def test_one_that_cannot_be_used_is_named_and_skipped(installed: Path) -> None:
     assert "warning: the retriever `broken` of my-package is skipped: it cannot be imported" in ended.err
     assert "warning: the retriever `bm25` of my-package is skipped: its name is already taken" in ended.err
     assert "warning: the domain `calendar` of my-package is skipped: its name is already taken" in ended.err
+    assert "warning: the domain `no-package` is skipped: its entry point is not a package" in ended.err
     assert "error: unknown retriever 'broken'" in ended.err
 
 

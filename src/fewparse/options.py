@@ -165,9 +165,7 @@ def prepare(
     This is done once, before a model is loaded. `model` is the name of the model.
     """
     options: dict[str, Any] = dict(given)
-    overrides = {name: options.pop(name) for name in DOMAIN_OPTIONS if options.get(name) is not None}
-    for name in DOMAIN_OPTIONS:
-        options.pop(name, None)
+    overrides = {name: value for name in DOMAIN_OPTIONS if (value := options.pop(name, None)) is not None}
     if isinstance(domain, Domain):
         if overrides:
             raise UsageError(

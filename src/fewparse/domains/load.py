@@ -1,6 +1,7 @@
 """Find a domain by its name or its folder, and load it."""
 
 import os
+import warnings
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -36,8 +37,14 @@ def installed_domains() -> dict[str, Path]:
     An entry point names a package whose folder is a domain folder.
     """
     reserved = dict.fromkeys([*bundled_domains(), *benchmark_domains()], "")
-    added = Registry[ModuleType]("domain", reserved, group="fewparse.domains").added
-    return {name: Path(str(resources.files(module))) for name, module in added.items()}
+    folders = {}
+    for name, module in Registry[object]("domain", reserved, group="fewparse.domains").added.items():
+        file = module.__file__ if isinstance(module, ModuleType) else None
+        if file is None:
+            warnings.warn(f"the domain `{name}` is skipped: its entry point is not a package", stacklevel=2)
+        else:
+            folders[name] = Path(file).parent
+    return folders
 
 
 def package() -> Path:
