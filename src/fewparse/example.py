@@ -1,6 +1,5 @@
 """Value classes: examples, candidates and parses."""
 
-import json
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -8,6 +7,7 @@ from fewparse.errors import UsageError
 from fewparse.events import Event
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
+from fewparse.text import is_unicode, to_json
 
 Target = Literal["program", "canonical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
@@ -91,12 +91,7 @@ class Parse:
 
 def answer_text(answer: Any) -> str:
     """Return a denotation on one line: a string unchanged, everything else as JSON."""
-    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, sort_keys=True)
-
-
-def is_unicode(text: str) -> bool:
-    """Return whether a string can be encoded as UTF-8; lone surrogates cannot."""
-    return not any("\ud800" <= char <= "\udfff" for char in text)
+    return answer if isinstance(answer, str) else to_json(answer, sort_keys=True)
 
 
 def check_utterance(utterance: str) -> None:

@@ -8,6 +8,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.load import load_domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
+from fewparse.files import user_path
 from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.load import EMBEDDED
 from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
@@ -184,7 +185,7 @@ def find_adapter(domain: Domain, target: Target, model: str, requested: str | Pa
     if requested == NO_ADAPTER:
         return None
     if requested is not None:
-        adapter = read_adapter(Path(requested).expanduser())
+        adapter = read_adapter(user_path(requested))
         if adapter.provenance is not None and adapter.provenance.target != target:
             raise UsageError(
                 f"{requested} was tuned for the target {adapter.provenance.target}, not for {target}",

@@ -1,6 +1,5 @@
 """`fewparse cache`: statistics of the response cache, and clearing it."""
 
-import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -9,9 +8,10 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from fewparse.cli.console import err
+from fewparse.cli.console import echo, err
 from fewparse.errors import FewparseError
 from fewparse.lm.response_cache import ResponseCache, response_cache_path
+from fewparse.text import to_json
 
 app = typer.Typer(help="Inspect or clear the cache of responses of remote models.", no_args_is_help=True)
 
@@ -33,12 +33,12 @@ def stats(
             "oldest": found.oldest and found.oldest.isoformat(),
             "newest": found.newest and found.newest.isoformat(),
         }
-        typer.echo(json.dumps(numbers, ensure_ascii=False))
+        echo(to_json(numbers))
         return
-    typer.echo(f"{cache.path}: {decimal(found.file_bytes)}")
-    typer.echo(f"{found.entries:,} responses, {decimal(found.response_bytes)} of at most {decimal(found.limit)}")
+    echo(f"{cache.path}: {decimal(found.file_bytes)}")
+    echo(f"{found.entries:,} responses, {decimal(found.response_bytes)} of at most {decimal(found.limit)}")
     if found.oldest and found.newest:
-        typer.echo(f"oldest from {local_time(found.oldest)}, newest from {local_time(found.newest)}")
+        echo(f"oldest from {local_time(found.oldest)}, newest from {local_time(found.newest)}")
 
 
 @app.command()
@@ -47,7 +47,7 @@ def clear() -> None:
     with open_cache() as cache:
         size = cache.statistics().response_bytes
         entries = cache.clear()
-    typer.echo(f"{entries:,} responses deleted, {decimal(size)}")
+    echo(f"{entries:,} responses deleted, {decimal(size)}")
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -15,14 +16,31 @@ from fewparse.grammar.rules import undefined
 from fewparse.lm.load import open_model
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.weights import Progress as Report
+from fewparse.text import printable
 
 if TYPE_CHECKING:
     from fewparse.lm.http.load import RemoteSettings
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+FAILED, MISUSED, DEFECT, INTERRUPTED = 1, 2, 70, 130
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+MAX_LINE_BYTES = 1_000_000
+
+
+class CleanConsole(Console):
+    """A console that shows control characters in strings as escapes, so that foreign text cannot act on it."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print like `rich`, with strings made printable."""
+        super().print(*(printable(o) if isinstance(o, str) else o for o in objects), **options)
+
+
+out = CleanConsole(highlight=False, soft_wrap=True)
+err = CleanConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
+def echo(text: object, nl: bool = True, err: bool = False) -> None:
+    """Print a plain text, with control characters shown as escapes."""
+    typer.echo(printable(str(text)), nl=nl, err=err)
 
 
 def show_error(error: FewparseError, where: str = "") -> int:
@@ -35,8 +53,16 @@ def show_error(error: FewparseError, where: str = "") -> int:
 
 
 def input_lines() -> Iterator[tuple[int, str | UsageError]]:
-    """Yield the numbered lines of standard input; a line that is not UTF-8 is yielded as an error."""
-    for number, raw in enumerate(sys.stdin.buffer, 1):
+    """Yield the numbered lines of standard input; one that is too long or not UTF-8 is yielded as an error."""
+    stdin = sys.stdin.buffer
+    number = 0
+    while raw := stdin.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(raw) > MAX_LINE_BYTES:
+            while raw and not raw.endswith(b"\n"):
+                raw = stdin.readline(MAX_LINE_BYTES)
+            yield number, UsageError(f"the line has more than {MAX_LINE_BYTES:,} bytes")
+            continue
         try:
             yield number, raw.rstrip(b"\r\n").decode("utf-8")
         except UnicodeDecodeError as error:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import download_progress, err
+from fewparse.cli.console import download_progress, echo, err
 from fewparse.datasets.dataset import mirror_variable
 from fewparse.datasets.registry import DATASETS
 from fewparse.datasets.storage import ImportResult, StoredDomain, data_folder
@@ -58,15 +58,15 @@ def list_(data: options.Data = None) -> None:
     for name in DATASETS:
         stored = DATASETS[name].stored(data_folder(data))
         for domain in stored:
-            typer.echo(summary(domain))
+            echo(summary(domain))
         if not stored:
-            typer.echo(f"{name} is not stored. Download it: fewparse data get {name}")
+            echo(f"{name} is not stored. Download it: fewparse data get {name}")
 
 
 @app.command()
 def path() -> None:
     """Print the folder in which datasets are stored."""
-    typer.echo(data_folder())
+    echo(data_folder())
 
 
 def show(result: ImportResult) -> None:
@@ -74,7 +74,7 @@ def show(result: ImportResult) -> None:
     for note in result.notes:
         err.print(f"note: {note}", markup=False)
     for domain in result.stored:
-        typer.echo(summary(domain))
+        echo(summary(domain))
 
 
 def summary(stored: StoredDomain) -> str:

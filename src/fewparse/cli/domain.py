@@ -1,6 +1,5 @@
 """`fewparse new`, `fewparse check` and `fewparse execute`: domain folders."""
 
-import json
 import re
 import shutil
 from collections.abc import Iterable
@@ -11,13 +10,14 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import FAILED, input_lines, opened_model, out
+from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out
 from fewparse.domains.check import check_domain
 from fewparse.domains.load import find_domain, load_domain
 from fewparse.errors import FewparseError, ModelError, UsageError
 from fewparse.example import answer_text
 from fewparse.grammar.analysis.lint import Finding, Level
 from fewparse.lm.load import EMBEDDED
+from fewparse.text import to_json
 from fewparse.vocabulary import Vocabulary
 
 STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -38,10 +38,10 @@ def execute(
         try:
             if isinstance(line, FewparseError):
                 raise line
-            typer.echo(" ".join(answer_text(loaded.execute(line)).splitlines()))
+            echo(" ".join(answer_text(loaded.execute(line)).splitlines()))
         except FewparseError as error:
             failed = True
-            typer.echo("error: " + " ".join(error.message.splitlines()))
+            echo("error: " + " ".join(error.message.splitlines()))
     if failed:
         raise typer.Exit(FAILED)
 
@@ -55,7 +55,7 @@ def new(
 ) -> None:
     """Create a domain folder to start from: a small language with examples, a grammar and an executor."""
     created = make_domain(name, folder or Path(name))
-    typer.echo(f'Created {created}. Try it:\n  fewparse parse {created} "turn on the lamp in the kitchen"')
+    echo(f'Created {created}. Try it:\n  fewparse parse {created} "turn on the lamp in the kitchen"')
 
 
 def make_domain(name: str, folder: Path) -> Path:
@@ -102,7 +102,7 @@ def check(
     report = check_domain(loaded, vocabulary)
     failed = not report.passed or (strict and any(finding.level == "warning" for finding in report.findings))
     if as_json:
-        typer.echo(json.dumps({**report.as_dict(), "vocabulary_unknown": unknown}, ensure_ascii=False))
+        echo(to_json({**report.as_dict(), "vocabulary_unknown": unknown}))
     else:
         show_findings(report.findings)
         if unknown:

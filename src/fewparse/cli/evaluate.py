@@ -1,16 +1,14 @@
 """`fewparse eval`: accuracy, cost and speed of a model on the held-out examples of a domain."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fewparse.cli import options
-from fewparse.cli.console import err, opened_model, warn_of_gaps
+from fewparse.cli.console import echo, err, opened_model, warn_of_gaps
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import remote_settings
 from fewparse.evaluate.baselines import baselines
@@ -30,6 +28,7 @@ from fewparse.evaluate.run import (
 )
 from fewparse.lm.load import EMBEDDED
 from fewparse.options import ParserOptions, prepare
+from fewparse.text import to_json
 
 
 def evaluation(
@@ -144,13 +143,13 @@ def evaluation(
     usage = total_usage(results)
     found: dict[str, object] = {"title": title, "criterion": criterion, "gold_coverage": accepted}
     found |= {"rows": table, "usage": usage.as_dict()}
-    report = json.dumps(found, ensure_ascii=False, indent=1)
+    report = to_json(found, indent=1)
     if out:
         (out / "report.json").write_text(report + "\n", encoding="utf-8")
         (out / "report.md").write_text(f"{title}\n\n{markdown(table)}", encoding="utf-8")
-    typer.echo(report if as_json else f"{title}\n\n{plain(table)}")
+    echo(report if as_json else f"{title}\n\n{plain(table)}")
     if not (opened.local or as_json):
-        typer.echo(f"\n{usage_summary(usage)}")
+        echo(f"\n{usage_summary(usage)}")
     for reason, times in failures(results).most_common():
         err.print(f"failed {times} times: {reason}", markup=False)
 

@@ -1,13 +1,12 @@
 """`fewparse grammar`: inspect a grammar, translate and sample with it, induce or export one."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from fewparse.cli import grammar_report
-from fewparse.cli.console import FAILED, input_lines, warn
+from fewparse.cli.console import FAILED, echo, input_lines, warn
 from fewparse.cli.grammar_source import (
     DialectOption,
     GrammarArgument,
@@ -25,6 +24,7 @@ from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.grammar.translation.translator import Translation, Translator
+from fewparse.text import to_json
 
 app = typer.Typer(help="Inspect, translate with, sample, induce or export a grammar.", no_args_is_help=True)
 app.command("check")(grammar_report.check)
@@ -62,14 +62,14 @@ def translate(
     translate_line = translator.to_program if to == "program" else translator.to_utterance
     for _, line in input_lines():
         if isinstance(line, FewparseError):
-            typer.echo(as_json(None, None, line.message))
+            echo(as_json(None, None, line.message))
             continue
         try:
             translation = translate_line(line, alternatives + 1)
         except FewparseError as error:
-            typer.echo(as_json(line, None, error.message))
+            echo(as_json(line, None, error.message))
         else:
-            typer.echo(as_json(line, translation, translation.error))
+            echo(as_json(line, translation, translation.error))
 
 
 def as_json(line: str | None, translation: Translation | None, error: str | None) -> str:
@@ -82,7 +82,7 @@ def as_json(line: str | None, translation: Translation | None, error: str | None
         "derivations": translation.derivation_count if translation else 0,
         "error": error,
     }
-    return json.dumps(value, ensure_ascii=False)
+    return to_json(value)
 
 
 def make_translator(
@@ -125,10 +125,10 @@ def render(
     loaded = resolve_grammar(grammar, dialect)
     if isinstance(loaded.grammar, SynchronousGrammar):
         for pair in sample_pairs(loaded.grammar, count, seed, depth):
-            typer.echo(json.dumps({"utterance": pair.utterance, "program": pair.program}, ensure_ascii=False))
+            echo(to_json({"utterance": pair.utterance, "program": pair.program}))
     else:
         for program in sample_sentences(loaded.grammar, count, seed, depth):
-            typer.echo(json.dumps({"program": program}, ensure_ascii=False))
+            echo(to_json({"program": program}))
 
 
 @app.command()
@@ -168,11 +168,11 @@ def tree(
             derivation = from_parse_tree(next(forest.trees()))
     if derivation is None:
         reason = failure.reason if failure else "has no translation"
-        typer.echo(f"error: the text {reason}", err=True)
-        typer.echo(caret(text, failure.at) if failure else text, err=True)
+        echo(f"error: the text {reason}", err=True)
+        echo(caret(text, failure.at) if failure else text, err=True)
         raise typer.Exit(FAILED)
     if svg is None:
-        typer.echo(tree_text(derivation))
+        echo(tree_text(derivation))
         return
     try:
         svg.write_text(tree_svg(derivation), encoding="utf-8")

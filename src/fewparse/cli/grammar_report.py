@@ -1,13 +1,12 @@
 """`fewparse grammar check | stats | induce`: report on a grammar, or induce one from programs."""
 
-import json
 from collections import Counter
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from fewparse.cli.console import FAILED, err, input_lines, out
+from fewparse.cli.console import FAILED, echo, err, input_lines, out
 from fewparse.cli.domain import show_findings
 from fewparse.cli.grammar_source import DialectOption, GrammarArgument, read_programs, resolve_grammar
 from fewparse.errors import FewparseError
@@ -17,6 +16,7 @@ from fewparse.grammar.export.notations import to_lark
 from fewparse.grammar.induction.induce import MergeLevel, coverage, induce
 from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.synchronous import Side
+from fewparse.text import to_json
 
 Json = Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")]
 MAX_MISSED = 5
@@ -31,7 +31,7 @@ def check(grammar: GrammarArgument, as_json: Json = False, dialect: DialectOptio
     failed = any(finding.level == "error" for finding in findings)
     if as_json:
         report: dict[str, Any] = {"passed": not failed, "findings": [asdict(finding) for finding in findings]}
-        typer.echo(json.dumps(report, ensure_ascii=False))
+        echo(to_json(report))
     else:
         show_findings(findings)
         out.print("failed" if failed else "passed")
@@ -57,7 +57,7 @@ def stats(
         counted = ambiguity(ForestParser(loaded.side(side)), texts)
     if as_json:
         report = asdict(found) | ({"lines": ambiguity_report(counted)} if counted else {})
-        typer.echo(json.dumps(report, ensure_ascii=False, default=str))
+        echo(to_json(report, default=str))
     else:
         show_statistics(found)
         if counted:

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
 from fewparse.domains.load import find_domain, known_domains, load_domain
 from fewparse.errors import DataUnavailable, SourceError, UnknownName, UsageError
-from fewparse.files import read_text
+from fewparse.files import read_text, user_path
 from fewparse.grammar.readers.load import Dialect, load_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
@@ -57,7 +56,7 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
 
     Raises `UnknownName` if there is no such domain and no such path.
     """
-    path = Path(source).expanduser()
+    path = user_path(source)
     if source in known_domains() or (path / "domain.toml").exists():
         try:
             domain = load_domain(source)
@@ -76,7 +75,7 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
 
 def read_programs(source: str) -> list[str]:
     """Read the programs of a domain or a .jsonl file, or the lines of any other file (- = standard input)."""
-    path = Path(source).expanduser()
+    path = user_path(source)
     if source in known_domains() or (path / "domain.toml").exists():
         return [example.program for example in load_domain(source).examples]
     if path.suffix == ".jsonl":

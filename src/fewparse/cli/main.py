@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 import warnings
 from typing import Annotated, Any
 
@@ -9,8 +10,10 @@ import typer
 
 import fewparse
 from fewparse.cli import cache, data, domain, evaluate, grammar, models, parse, tune
-from fewparse.cli.console import INTERRUPTED, show_error, warn
+from fewparse.cli.console import DEFECT, FAILED, INTERRUPTED, echo, show_error, warn
 from fewparse.errors import FewparseError
+
+TRACEBACK_VARIABLE = "FEWPARSE_TRACEBACK"
 
 app = typer.Typer(
     help="Turn a handful of examples and a grammar into a semantic parser.",
@@ -33,7 +36,7 @@ app.add_typer(cache.app, name="cache")
 def show_version(requested: bool) -> None:
     """Print the version and exit."""
     if requested:
-        typer.echo(f"fewparse {fewparse.__version__}")
+        echo(f"fewparse {fewparse.__version__}")
         raise typer.Exit
 
 
@@ -55,13 +58,36 @@ def run() -> None:
     """Run the command line; errors are printed and become exit codes."""
     warnings.showwarning = show_warning
     try:
-        app(prog_name="fewparse")
+        try:
+            app(prog_name="fewparse")
+        finally:
+            sys.stdout.flush()
     except FewparseError as error:
         sys.exit(show_error(error))
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output is gone; redirect it, so that the interpreter does not report an error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        discard_output()
+        sys.exit(FAILED)
+    except OSError as error:
+        discard_output()
+        sys.exit(show_error(FewparseError(f"a file cannot be read or written: {error}", "Is the disk full?")))
+    except MemoryError:
+        sys.exit(show_error(FewparseError("there is not enough memory", "Use a smaller input or model.")))
+    except Exception as error:
+        sys.exit(show_defect(error))
+
+
+def discard_output() -> None:
+    """Redirect standard output, which cannot be written, so that the interpreter reports no error at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show_defect(error: Exception) -> int:
+    """Print an error that fewparse should have handled, with its traceback if requested; return the exit code."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        traceback.print_exception(error)
+    message = f"a defect in fewparse: {type(error).__name__}: {error}"
+    show_error(FewparseError(message, f"Please report it, with the output of {TRACEBACK_VARIABLE}=1 fewparse ..."))
+    return DEFECT

@@ -1,16 +1,16 @@
 """`fewparse models`: download the embedded model, and find out what a server supports."""
 
-import json
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from fewparse.cli import options
-from fewparse.cli.console import download_progress, out
+from fewparse.cli.console import download_progress, echo, out
 from fewparse.cli.remote import remote_settings
 from fewparse.errors import UsageError
 from fewparse.lm import weights
+from fewparse.text import to_json
 
 app = typer.Typer(help="Download the embedded model; find out what a server supports.", no_args_is_help=True)
 
@@ -25,13 +25,13 @@ def pull(
     with download_progress() as progress:
         path = weights.pull(force=force, progress=progress)
     weights.verify()
-    typer.echo(path)
+    echo(path)
 
 
 @app.command()
 def path() -> None:
     """Print the path of the embedded model, whether or not it has been downloaded."""
-    typer.echo(weights.weights_path())
+    echo(weights.weights_path())
 
 
 @app.command()
@@ -57,9 +57,7 @@ def probe(
         raise UsageError(f"{model!r} is not a model behind a server", f"Use {names}.")
     client, name, found = probe_model(kind, name, remote, refresh=True)
     if as_json:
-        typer.echo(
-            json.dumps({"server": client.url, "model": name} | found.as_dict(), ensure_ascii=False, indent=1)
-        )
+        echo(to_json({"server": client.url, "model": name} | found.as_dict(), indent=1))
         return
     out.print(f"{kind}:{name} at {client.url}", style="bold", markup=False)
     table = Table("capability", "result", "consequence", box=None, pad_edge=False)

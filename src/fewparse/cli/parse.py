@@ -1,21 +1,21 @@
 """`fewparse parse`: parse utterances into programs."""
 
-import json
 from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import FAILED, input_lines, opened_model, out, show_error, warn_of_gaps
+from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out, show_error, warn_of_gaps
 from fewparse.cli.explain import explain
 from fewparse.cli.remote import remote_settings
 from fewparse.errors import FewparseError, UsageError
-from fewparse.example import Parse, answer_text, check_utterance, is_unicode
+from fewparse.example import Parse, answer_text, check_utterance
 from fewparse.lm.load import EMBEDDED
 from fewparse.options import prepare
 from fewparse.parser import Parser
 from fewparse.prompt import Template
+from fewparse.text import is_unicode, to_json
 
 Line = tuple[int, str | UsageError]
 
@@ -120,7 +120,7 @@ def parse_line(parser: Parser, line: Line, context: str, as_json: bool, show: bo
         show_error(error, where=f"line {number}: " if number else "")
         if as_json:
             utterance = None if isinstance(text, Exception) else text
-            typer.echo(json.dumps({"utterance": utterance, "error": error.message}))
+            echo(to_json({"utterance": utterance, "error": error.message}))
         return False
     if show and not as_json:
         explain(found, parser)
@@ -152,7 +152,7 @@ def lines(utterance: str | None) -> Iterator[Line]:
 def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
     """Print a parse, as JSON or for people."""
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
+        echo(to_json(found.as_dict()))
         return
     out.print(found.utterance, style="bold", markup=False)
     if found.output is None:

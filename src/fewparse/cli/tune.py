@@ -1,22 +1,21 @@
 """`fewparse tune`: tune the embedded model on a domain's examples and write an adapter."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fewparse.cli import options
-from fewparse.cli.console import err, opened_model, out
+from fewparse.cli.console import echo, err, opened_model, out
 from fewparse.errors import TuningError, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.load import EMBEDDED
 from fewparse.options import NO_ADAPTER, prepare
+from fewparse.text import to_json
 from fewparse.tune.config import LAYERS, TuneConfig
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ def show(adapter: Adapter, arguments: str, seconds: float, as_json: bool) -> Non
     size = adapter.path.stat().st_size
     if as_json:
         summary: dict[str, Any] = {"adapter": str(adapter.path), "bytes": size, "seconds": round(seconds, 1)}
-        typer.echo(json.dumps(summary | provenance.model_dump(), ensure_ascii=False))
+        echo(to_json(summary | provenance.model_dump()))
         return
     out.print(
         f"{provenance.domain}, target {provenance.target}: {provenance.examples} examples, "

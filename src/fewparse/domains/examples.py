@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fewparse.errors import DomainError, UnknownName
-from fewparse.example import Example, is_unicode
+from fewparse.example import Example
 from fewparse.files import parse_json_line, read_text
+from fewparse.text import is_unicode
 
 EXAMPLES = "examples.jsonl"
 PAIR = ("utterance", "program")

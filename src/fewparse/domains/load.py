@@ -1,6 +1,5 @@
 """Find a domain by its name or its folder, and load it."""
 
-import os
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -15,6 +14,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
 from fewparse.domains.schema import read_domain_table
 from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
+from fewparse.files import user_path
 from fewparse.registry import Registry
 
 SETTINGS = "domain.toml"
@@ -58,7 +58,7 @@ def find_domain(name_or_path: str | Path, data: Path | None = None) -> Domain:
     if dataset := dataset_of(name):
         table = read_domain_table(dataset.folder / SETTINGS).model_copy(update=dataset.settings(name))
         return Domain(dataset.folder, table, (), data_folder(data) / name)
-    folder = bundled_domains().get(name) or installed_domains().get(name) or Path(os.path.expanduser(name_or_path))
+    folder = bundled_domains().get(name) or installed_domains().get(name) or user_path(name_or_path)
     if not folder.is_dir():
         raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")
     if not (folder / SETTINGS).exists():
@@ -109,7 +109,7 @@ def with_overrides(domain: Domain, constraint: str | None, grammar: Path | None,
                 f"a grammar is given, but the constraint is `{constraint}`",
                 "Omit one of them: --grammar or --constraint.",
             )
-        path = str(grammar.expanduser().absolute())
+        path = str(user_path(grammar).absolute())
         chosen = chosen.model_copy(update={"grammar": path, "dialect": None, "start": "start"})
         constraint = "grammar"
     if constraint is not None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fewparse.errors import CorruptModel, ModelError, ModelUnavailable, UsageError
+from fewparse.files import user_path
 from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.evaluator import Logits, Span, TokenIds
@@ -33,7 +34,7 @@ def open_gguf(path: str, _: ModelSettings) -> "EmbeddedModel":
     """Open a GGUF file."""
     if not path:
         raise UsageError("gguf: needs a path", "For example --model gguf:/models/some-model.gguf")
-    return EmbeddedModel(Path(path).expanduser())
+    return EmbeddedModel(user_path(path))
 
 
 class AdapterEvaluator:

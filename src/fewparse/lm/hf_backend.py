@@ -9,7 +9,6 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Dynami
 from transformers.cache_utils import DynamicLayer
 
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable
+from fewparse.files import user_path
 from fewparse.lm.byte_tokenizer import ByteTokenizer
 from fewparse.lm.embedded import check_gguf
 from fewparse.lm.evaluator import Logits, TokenIds
@@ -128,7 +128,7 @@ class HFBackend:
 def load(source: str, single_precision: bool = False) -> tuple[Any, Any]:
     """Return the model and its tokenizer; in single precision if requested or if there is no GPU."""
     location: dict[str, Any] = {"pretrained_model_name_or_path": source, "trust_remote_code": False}
-    path = Path(source).expanduser()
+    path = user_path(source)
     if source.endswith(SUFFIX):
         check_gguf(path)
         location |= {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}

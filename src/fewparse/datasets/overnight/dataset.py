@@ -23,8 +23,9 @@ from fewparse.datasets.overnight.files import read_sempre
 from fewparse.datasets.overnight.world import WORLDS
 from fewparse.datasets.storage import TEST, TRAIN, to_jsonl
 from fewparse.errors import DataError, DataUnavailable
-from fewparse.example import Example, is_unicode
+from fewparse.example import Example
 from fewparse.files import parse_json_line
+from fewparse.text import is_unicode
 
 LANGUAGE = "language.jsonl"
 FILE_NAME = re.compile(

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 from fewparse.datasets.dataset import CHECK_FILE
 from fewparse.errors import DataError, GrammarError
-from fewparse.example import Example, is_unicode
+from fewparse.example import Example
 from fewparse.files import parse_json_line
 from fewparse.grammar.induction.sexpr import compact, read_program
+from fewparse.text import is_unicode
 
 TURN_ID = re.compile(r"[^\s,]+,[0-9]+")
 TYPE_NAMES = {str: "text", int: "a whole number", bool: "true or false", list: "a list"}

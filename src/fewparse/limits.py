@@ -1,0 +1,49 @@
+"""Limits on sizes and times of what comes from outside; environment variables override their defaults."""
+
+import math
+import os
+
+from fewparse.errors import UsageError
+
+
+class Limit:
+    """A limit with a default; the environment variable `variable` overrides it.
+
+    `purpose` and `unit` describe it in messages and in the table of docs/security.md.
+    """
+
+    def __init__(self, variable: str, default: int, unit: str, purpose: str) -> None:
+        self.variable = variable
+        self.default = default
+        self.unit = unit
+        self.purpose = purpose
+
+    @property
+    def value(self) -> float:
+        """The limit in force; raises `UsageError` if the environment variable is not a positive number."""
+        text = os.environ.get(self.variable, "").strip()
+        if not text:
+            return self.default
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            raise UsageError(
+                f"{self.variable} is {text!r}, not a positive number of {self.unit}",
+                f"It limits the {self.purpose}; without it, the limit is {self.default} {self.unit}.",
+            )
+        return number
+
+    @property
+    def hint(self) -> str:
+        """How to raise the limit, for an error message."""
+        return f"If it is correct, raise the limit: set {self.variable} to a larger number of {self.unit}."
+
+
+FILE_BYTES = Limit("FEWPARSE_MAX_FILE_BYTES", 512_000_000, "bytes", "size of a file that is read whole, unpacked")
+RESPONSE_BYTES = Limit("FEWPARSE_MAX_RESPONSE_BYTES", 64_000_000, "bytes", "decoded size of a server's response")
+EXECUTION_SECONDS = Limit("FEWPARSE_EXECUTION_SECONDS", 10, "seconds", "time to execute one program")
+ANSWER_BYTES = Limit("FEWPARSE_MAX_ANSWER_BYTES", 10_000_000, "bytes", "size of a program's answer as JSON")
+
+LIMITS = (FILE_BYTES, RESPONSE_BYTES, EXECUTION_SECONDS, ANSWER_BYTES)
