@@ -11,7 +11,7 @@ import numpy as np
 
 from fewparse import Usage, load_domain, open_model
 from fewparse.constrain.cfg import CfgConstraint
-from fewparse.constrain.copy_spans import copy_spans
+from fewparse.constrain.copying import CopyGrammar
 from fewparse.constrain.state import Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.prompt import Part, Prompt
@@ -28,18 +28,21 @@ def main() -> None:
     assert vocabulary is not None
     utterance = domain.test_examples[0].utterance
     copy = domain.table.constraint.copy_rules
+    programs = CopyGrammar(domain.grammar, copy, vocabulary)
+    utterances = CopyGrammar(domain.side("canonical"), copy, vocabulary)
+    long_utterance = " ".join(f"word{i}" for i in range(4_000))
     makers: dict[str, Callable[[], Constraint]] = {
         "calendar programs": lambda: CfgConstraint(domain.grammar, vocabulary),
-        "calendar programs, copy spans": lambda: CfgConstraint(
-            copy_spans(domain.grammar, copy, utterance), vocabulary
-        ),
+        "calendar programs, copy spans": lambda: programs.constraint(utterance),
+        "calendar programs, copy spans compiled in": lambda: programs.with_spans(utterance),
         "calendar utterances": lambda: CfgConstraint(domain.side("canonical"), vocabulary),
-        "calendar utterances, copy spans": lambda: CfgConstraint(
-            copy_spans(domain.side("canonical"), copy, utterance), vocabulary
-        ),
+        "calendar utterances, copy spans": lambda: utterances.constraint(utterance),
+        "calendar utterances, copy spans compiled in": lambda: utterances.with_spans(utterance),
+        "calendar utterances, copy spans of 4,000 words": lambda: utterances.constraint(long_utterance),
         "trie of the training programs": lambda: Trie([e.program for e in domain.examples], vocabulary),
     }
-    makers["calendar programs"]()  # converts the vocabulary for the engine, once per process
+    for warm in (programs, utterances):  # convert the vocabulary and compile the grammar, once per process
+        warm.constraint(utterance)
     forward_pass = forward_pass_seconds()
     rows = []
     for name, make in makers.items():

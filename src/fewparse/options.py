@@ -63,6 +63,7 @@ class FromDomainOptions(CommonOptions, total=False):
     pool: int | None
     grammar: Path | None
     copy: bool | None
+    isolate_grammar: bool | None
 
 
 class AllOptions(FromDomainOptions, total=False):
@@ -155,7 +156,7 @@ class Options:
 
 
 SEARCH_OPTIONS = tuple(SearchOptions.__annotations__)
-DOMAIN_OPTIONS = ("data", "pool", "constraint", "grammar", "copy")
+DOMAIN_OPTIONS = ("data", "pool", "constraint", "grammar", "copy", "isolate_grammar")
 
 
 def prepare(

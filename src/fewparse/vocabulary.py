@@ -1,5 +1,6 @@
 """The vocabulary of a language model as byte strings, the only part of a model that constraints use."""
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -33,6 +34,11 @@ class Vocabulary:
         return ids
 
     @cached_property
+    def longest(self) -> int:
+        """The number of bytes of the longest token."""
+        return max(map(len, self.tokens), default=0)
+
+    @cached_property
     def missing_bytes(self) -> frozenset[int]:
         """The bytes for which there is no single-byte token."""
         return frozenset(b for b in range(256) if bytes([b]) not in self.ids)
@@ -41,6 +47,11 @@ class Vocabulary:
     def is_text(self) -> Mask:
         """A mask of the tokens that are text rather than control tokens."""
         return np.array([bool(token) for token in self.tokens])
+
+    @cached_property
+    def is_utf8_part(self) -> Mask:
+        """A mask of the tokens that are text and can be part of UTF-8 text: without the byte 0xFF."""
+        return np.array([bool(token) and b"\xff" not in token for token in self.tokens])
 
     @cached_property
     def first_bytes(self) -> NDArray[np.uint8]:
@@ -64,6 +75,21 @@ class Vocabulary:
             return start, high
         after = prefix.rstrip(b"\xff")
         return start, bisect_left(texts, after[:-1] + bytes([after[-1] + 1]), start, high)
+
+    def after_equal(self, text: bytes, low: int, high: int) -> int:
+        """Return the rank after the tokens that are equal to `text`, in a range of ranks that starts with them."""
+        texts, _ = self._sorted
+        while low < high and texts[low] == text:
+            low += 1
+        return low
+
+    def proper_prefixes(self, last_bytes: Iterable[int]) -> list[bytes]:
+        """Return the starts of tokens that end in one of these bytes, sorted; never a whole token."""
+        class_of_bytes = b"".join(b"\\x%02x" % byte for byte in last_bytes)
+        if not class_of_bytes:
+            return []
+        ends = re.compile(b"(?s)[" + class_of_bytes + b"](?=.)")
+        return sorted({token[: found.end()] for token in self.tokens for found in ends.finditer(token)})
 
     def at(self, rank: int) -> bytes:
         """Return the bytes of the token at a rank of the byte order."""

@@ -4,8 +4,10 @@ from threading import Event
 
 import pytest
 
-from fewparse.constrain import cfg, trie
-from fewparse.constrain.cfg import CfgConstraint, Limits
+from fewparse.constrain import engine, isolation, trie
+from fewparse.constrain.cfg import CfgConstraint
+from fewparse.constrain.engine import Limits
+from fewparse.constrain.isolation import check_in_child
 from fewparse.constrain.state import LeadConstraint, State
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -65,7 +67,7 @@ def test_the_size_limit_applies_to_the_trimmed_grammar() -> None:
 
 def test_a_slow_compilation_exceeds_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = Event()
-    monkeypatch.setattr(cfg, "engine_tokenizer", lambda vocabulary: ended.wait(TIMEOUT))
+    monkeypatch.setattr(engine, "engine_tokenizer", lambda vocabulary: ended.wait(TIMEOUT))
     try:
         with pytest.raises(LimitExceeded, match=r"did not compile within 0\.01 seconds"):
             context_free(CALENDAR, compile_seconds=0.01)
@@ -202,3 +204,35 @@ def test_an_unconstrained_output_needs_text_after_the_lead() -> None:
     assert not constraint.accepts(b" ")
     assert constraint.accepts(b" \xff")
     assert not constraint.accepts(b"ab")
+
+
+def chain(length: int, production: str = "{next}") -> str:
+    rules = "\n".join(f"a{i}: {production.format(next=f'a{i + 1}')}" for i in range(length))
+    return f'start: a0\n{rules}\na{length}: "x"'
+
+
+@pytest.mark.parametrize("production", ["{next}", '{next} | ""'])
+def test_the_longest_chain_of_rules_within_the_limits_does_not_overflow_the_stack(production: str) -> None:
+    length = Limits().grammar_size // (2 if production == "{next}" else 3) - 10
+    assert context_free(chain(length, production)).accepts(b"x")
+
+
+@pytest.mark.parametrize("source", [CALENDAR, chain(5_000)], ids=["calendar", "chain"])
+def test_a_grammar_that_compiles_in_a_child_process_is_used(source: str) -> None:
+    assert context_free(source, isolate=True).start().mask().any()
+
+
+def test_a_grammar_that_breaks_the_engine_in_a_child_process_is_an_error() -> None:
+    with pytest.raises(LimitExceeded, match=r"crashed in a child process \(signal 11\)"):
+        check_in_child(chain(200_000), len(BYTES), 30.0)
+
+
+def test_a_grammar_that_does_not_compile_in_a_child_process_is_an_error() -> None:
+    with pytest.raises(ConstraintError, match="does not compile in a child process"):
+        check_in_child('start: "a', len(BYTES), 30.0)
+
+
+def test_a_child_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "START_SECONDS", 0.0)
+    with pytest.raises(LimitExceeded, match=r"did not compile the grammar within 0\.01 seconds"):
+        check_in_child('start: "a"', len(BYTES), 0.01)

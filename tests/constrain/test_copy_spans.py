@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import can_be_copied, copy_spans, free_text
+from fewparse.constrain.copying import CopyConstraint, CopyGrammar
+from fewparse.constrain.state import Constraint
 from fewparse.errors import ConstraintError, UnknownName
 from fewparse.grammar.parsing.forest import Forest, ForestParser
 from fewparse.grammar.readers.ebnf import read_grammar
@@ -18,11 +20,13 @@ SOURCE = 'start: "<" TEXT ">" | "none"\nTEXT: /[a-zé😀 .,]+/'
 PERMITTED = set("abcdefghijklmnopqrstuvwxyzé😀 .,")
 
 
-def copied(utterance: str, source: str = SOURCE, names: tuple[str, ...] = ("TEXT",)) -> CfgConstraint:
-    return CfgConstraint(copy_spans(read_grammar(source), names, utterance), BYTES)
+def copied(
+    utterance: str, source: str = SOURCE, names: tuple[str, ...] = ("TEXT",)
+) -> CfgConstraint | CopyConstraint:
+    return CopyGrammar(read_grammar(source), names, BYTES).constraint(utterance)
 
 
-def language(constraint: CfgConstraint) -> set[str]:
+def language(constraint: Constraint) -> set[str]:
     """Return all sentences, by following every allowed byte."""
     found, frontier = set(), [(b"", constraint.start())]
     while frontier:
@@ -78,7 +82,7 @@ def test_a_copied_text_occurs_in_the_utterance_and_is_derived_by_the_grammar(utt
 
 def test_spans_are_allowed_in_tokens_of_the_model(model_vocabulary: Vocabulary) -> None:
     grammar = read_grammar(CALENDAR)
-    constraint = CfgConstraint(copy_spans(grammar, ("TITLE",), "cancel the budget review"), model_vocabulary)
+    constraint = CopyGrammar(grammar, ("TITLE",), model_vocabulary).constraint("cancel the budget review")
     assert constraint.accepts(b'(what (meeting "budget review"))')
     assert constraint.accepts(b'(what (meeting "the budget"))')
     assert not constraint.accepts(b'(what (meeting "budget reviews"))')

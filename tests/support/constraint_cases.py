@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from fewparse.constrain.cfg import CfgConstraint
-from fewparse.constrain.copy_spans import copy_spans
+from fewparse.constrain.copying import CopyGrammar
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -154,7 +154,7 @@ def copying() -> Case:
     grammar = read_grammar(COPYING)
     return Case(
         "copied spans",
-        lambda vocabulary: CfgConstraint(copy_spans(grammar, ("TITLE",), UTTERANCE), vocabulary),
+        lambda vocabulary: CopyGrammar(grammar, ("TITLE",), vocabulary).constraint(UTTERANCE),
         GrammarOracle(read_grammar(explicit), lark_language(explicit)),
     )
 

@@ -53,6 +53,7 @@ def evaluation(
     constraint: options.Constraint = None,
     grammar: options.Grammar = None,
     copy: options.Copy = None,
+    isolate_grammar: options.IsolateGrammar = False,
     server_grammar: options.ServerGrammar = False,
     rerank: options.Rerank = None,
     vote: options.Vote = None,
@@ -110,7 +111,15 @@ def evaluation(
     }
     given: ParserOptions = {**shared, **decoding}
     loaded, resolved = prepare(
-        domain, model, data=data, pool=pool, constraint=constraint, grammar=grammar, copy=copy, **given
+        domain,
+        model,
+        data=data,
+        pool=pool,
+        constraint=constraint,
+        grammar=grammar,
+        copy=copy,
+        isolate_grammar=isolate_grammar,
+        **given,
     )
     warn_of_gaps(loaded, resolved.target)
     settings = {resolved.describe(): decoding} | (every_decoder() if compare else {})

@@ -54,6 +54,14 @@ Grammar = Annotated[
 Copy = Annotated[
     bool | None, option(DECODING, "Whether free text must be copied from the utterance.", "--copy/--no-copy")
 ]
+IsolateGrammar = Annotated[
+    bool,
+    option(
+        DECODING,
+        "Compile the grammar in a child process first, with limits on memory and time: for one you do not trust.",
+        "--isolate-grammar",
+    ),
+]
 ServerGrammar = Annotated[
     bool, option(DECODING, "Let the server constrain samples by the grammar.", "--server-grammar")
 ]

@@ -1,5 +1,6 @@
 """Copy spans: free text must be a span of the utterance, from the start of a word to the end of a word."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fewparse.errors import ConstraintError, UnknownName
@@ -36,19 +37,24 @@ class FreeText(NamedTuple):
         return "".join(found)
 
 
-def copy_spans(grammar: Grammar, names: tuple[str, ...], utterance: str) -> Grammar:
-    """Replace these rules by the spans of the utterance that consist of their characters."""
+def copied_characters(grammar: Grammar, names: Sequence[str]) -> dict[str, FreeText]:
+    """Return the characters of each of these rules; raise an error for a rule that cannot be copied."""
     for name in names:
         if name not in grammar.rules:
             free = [rule for rule in grammar.rules if "__" not in rule and is_free_text(grammar, rule)]
             raise UnknownName("rule to copy", name, free, "Or allow any text: --no-copy.")
-        grammar = grammar.with_rules(spans(grammar, name, utterance))
+    return {name: free_text(grammar, name) for name in names}
+
+
+def copy_spans(grammar: Grammar, names: Sequence[str], utterance: str) -> Grammar:
+    """Replace these rules by the spans of the utterance that consist of their characters."""
+    for name, characters in copied_characters(grammar, names).items():
+        grammar = grammar.with_rules(spans(grammar, name, characters, utterance))
     return grammar
 
 
-def spans(grammar: Grammar, name: str, utterance: str) -> dict[str, tuple[Production, ...]]:
+def spans(grammar: Grammar, name: str, characters: FreeText, utterance: str) -> dict[str, tuple[Production, ...]]:
     """Return a rule per character of the utterance: the character, then the next rule or an end of word."""
-    characters = free_text(grammar, name)
     used_names = dict(grammar.rules)
     steps: list[str] = []
     for i in range(len(utterance)):

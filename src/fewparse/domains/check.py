@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from fewparse.constrain.cfg import spell
 from fewparse.constrain.copy_spans import can_be_copied
+from fewparse.constrain.engine import spell
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
 from fewparse.errors import ExecutionError, ModelError, caret

@@ -7,7 +7,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from fewparse.constrain.cfg import CfgConstraint
-from fewparse.constrain.copy_spans import copy_spans
+from fewparse.constrain.copy_spans import copied_characters, copy_spans
+from fewparse.constrain.copying import CopyGrammar
+from fewparse.constrain.engine import Limits, check_size
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -92,7 +94,19 @@ class GrammarConstraint(ConstraintKind):
 
     def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
         """Return the sentences of one side of the grammar, with copy spans of the utterance."""
-        return CfgConstraint(self._copied_side(target, utterance).with_prefix(template.lead), vocabulary)
+        limits = Limits(isolate=self.domain.isolate_grammar)
+        if not self.copied_rules:
+            return CfgConstraint(self.domain.side(target).with_prefix(template.lead), vocabulary, limits)
+        key = target, template.lead, vocabulary
+        if key not in self._copy_grammars:
+            side = self.domain.side(target).with_prefix(template.lead)
+            self._copy_grammars[key] = CopyGrammar(side, self.copied_rules, vocabulary, limits)
+        return self._copy_grammars[key].constraint(utterance)
+
+    @cached_property
+    def _copy_grammars(self) -> dict[tuple[Target, str, Vocabulary], CopyGrammar]:
+        """Grammars that are compiled for all utterances, by target, lead and vocabulary."""
+        return {}
 
     @property
     def depends_on_utterance(self) -> bool:
@@ -117,11 +131,10 @@ class GrammarConstraint(ConstraintKind):
         return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
 
     def gbnf(self, target: Target, utterance: str, template: Template) -> str:
-        """Return one side of the grammar in GBNF."""
-        return to_gbnf(self._copied_side(target, utterance).with_prefix(template.lead))
-
-    def _copied_side(self, target: Target, utterance: str) -> Grammar:
-        return copy_spans(self.domain.side(target), self.copied_rules, utterance)
+        """Return one side of the grammar in GBNF, with all spans of the utterance."""
+        copied = copy_spans(self.domain.side(target), self.copied_rules, utterance)
+        check_size(copied, Limits())
+        return to_gbnf(copied.with_prefix(template.lead))
 
     def check(self, target: Target) -> None:
         """Raise an error if the grammar derives nothing or a rule to copy has the wrong form."""
@@ -132,7 +145,7 @@ class GrammarConstraint(ConstraintKind):
                 "the grammar derives no text at all from its start rule",
                 f"There are no rules for {listed(names)}." if names else "Check that every recursion can end.",
             )
-        copy_spans(side, self.copied_rules, "")
+        copied_characters(side, self.copied_rules)
 
 
 class InducedConstraint(GrammarConstraint):

@@ -36,6 +36,8 @@ class Domain:
     `folder` holds the settings (`table`), the grammar, prompt templates and the executor; `data` holds the
     examples, usually in the same folder. `examples` is the pool of training examples. `own_grammar` is false if
     the caller replaced the grammar; `underivable` counts examples of the pool that the grammar does not derive.
+    With `isolate_grammar`, a child process compiles the grammar first, so that one that breaks the engine is an
+    error.
     """
 
     folder: Path
@@ -44,6 +46,7 @@ class Domain:
     data: Path
     own_grammar: bool = True
     underivable: int = 0
+    isolate_grammar: bool = False
 
     @property
     def name(self) -> str:

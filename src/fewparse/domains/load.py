@@ -75,14 +75,16 @@ def load_domain(
     constraint: str | None = None,
     grammar: Path | None = None,
     copy: bool | None = None,
+    isolate_grammar: bool = False,
 ) -> Domain:
     """Load a domain by its name, or by the path of its folder.
 
     `data` is the folder of downloaded datasets. The others override settings of the domain: `pool` (how many of
     the training examples to use), `constraint` (its kind), `grammar` (a file or folder), and `copy` (whether free
-    text must be copied from the utterance).
+    text must be copied from the utterance). `isolate_grammar` is for grammars that are not trusted: see `Domain`.
     """
     domain = with_overrides(find_domain(name_or_path, data), constraint, grammar, copy)
+    domain = replace(domain, isolate_grammar=isolate_grammar)
     table = domain.table
     path = domain.data / EXAMPLES
     if domain.data != domain.folder and not path.exists():

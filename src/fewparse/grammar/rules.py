@@ -39,6 +39,10 @@ class Chars:
             complement.append((start, LAST_CODE_POINT))
         return Chars(tuple(complement))
 
+    def without(self, other: "Chars") -> "Chars":
+        """Return the class without the characters of another class."""
+        return Chars.of([*self.negated().ranges, *other.ranges]).negated()
+
     def without_surrogates(self) -> "Chars":
         """Return the class without surrogates."""
         return self.negated().negated()
