@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 from fewparse.cli import main
+from fewparse.cli.console import DEFECT
 from fewparse.lm import weights
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.load import EMBEDDED, MODEL_KINDS, ModelKind, ModelSettings
@@ -45,7 +46,9 @@ def fewparse(
             code = 0
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
-    return CommandResult(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+    ended = CommandResult(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+    assert ended.code != DEFECT, ended.err
+    return ended
 
 
 def fewparse_process(
@@ -60,7 +63,9 @@ def fewparse_process(
         timeout=300,
     )
     ended = CommandResult(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert ended.code >= 0, f"ended by signal {-ended.code}"
     assert "Traceback" not in ended.out + ended.err, ended.err
+    assert ended.code != DEFECT, ended.err
     return ended
 
 
