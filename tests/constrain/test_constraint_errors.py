@@ -206,6 +206,12 @@ def test_an_unconstrained_output_needs_text_after_the_lead() -> None:
     assert not constraint.accepts(b"ab")
 
 
+def test_many_symbols_of_a_production_that_may_be_empty_exceed_the_limit() -> None:
+    grammar = Grammar({"start": ((Ref("e"),) * 3_000,), "e": ((), (Text("x"),))})
+    with pytest.raises(LimitExceeded, match="`start` has 3000 symbols that may be empty; the limit is 2000"):
+        CfgConstraint(grammar, BYTES)
+
+
 def chain(length: int, production: str = "{next}") -> str:
     rules = "\n".join(f"a{i}: {production.format(next=f'a{i + 1}')}" for i in range(length))
     return f'start: a0\n{rules}\na{length}: "x"'

@@ -16,7 +16,7 @@ import llguidance
 from fewparse.constrain.isolation import check_in_child
 from fewparse.constrain.state import dead_end
 from fewparse.errors import ConstraintError, LimitExceeded
-from fewparse.grammar.rules import Chars, Grammar, Ref, Text
+from fewparse.grammar.rules import Chars, Grammar, Ref, Text, nullable_names
 from fewparse.vocabulary import Vocabulary
 
 LIMIT_WORDS = ("limit", "max is", "too complex", "fuel", "too many", "too large", "u16::max")
@@ -31,6 +31,8 @@ _stack_lock = threading.Lock()
 class Limits:
     """Limits on the size of a grammar, its compile time and its parser states.
 
+    The time of a step grows with the square of the number of symbols in one production that may be empty.
+
     With `isolate`, a child process with limits on memory and time compiles the grammar first, so that a grammar
     that breaks the engine is an error: for grammars that are not trusted.
     """
@@ -38,6 +40,7 @@ class Limits:
     grammar_size: int = 50_000
     compile_seconds: float = 20.0
     state_items: int = 50_000
+    nullable_symbols: int = 2_000
     isolate: bool = False
 
 
@@ -64,6 +67,15 @@ def check_size(grammar: Grammar, limits: Limits) -> None:
             f"the grammar has {grammar.size} symbols; the limit is {limits.grammar_size}",
             "Split it, or use a trie for large sets of names. Spans of a long utterance count too.",
         )
+    nullable = nullable_names(grammar)
+    for name, productions in grammar.rules.items():
+        count = max((sum(isinstance(s, Ref) and s.name in nullable for s in p) for p in productions), default=0)
+        if count > limits.nullable_symbols:
+            raise LimitExceeded(
+                f"a production of `{name}` has {count} symbols that may be empty; the limit is "
+                f"{limits.nullable_symbols}",
+                "Write the repetition as a rule that refers to itself.",
+            )
 
 
 def compile_text(text: str, vocabulary: Vocabulary, limits: Limits) -> llguidance.LLMatcher:
