@@ -261,10 +261,6 @@ def test_an_executor_that_cannot_be_loaded_is_a_domain_error(
     assert error.message.startswith(f"{folder / 'domain.toml'}: {problem}")
 
 
-def test_an_executor_may_be_a_function_of_an_installed_module(edit: Edit) -> None:
-    assert load_domain(edit("domain.toml", "executor.py:execute", "json:loads")).execute("[1]") == [1]
-
-
 @pytest.mark.parametrize("answer", ["{1, 2}", "float('inf')", "object()", "{1: 2, 'a': 3}", "1 / 0"])
 def test_an_answer_that_json_cannot_represent_is_an_execution_error(answer: str, folder: Path) -> None:
     (folder / "executor.py").write_text(f"def execute(program): return {answer}\n")

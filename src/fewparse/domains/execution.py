@@ -30,9 +30,10 @@ Reply = tuple[bytes, bytes] | None
 class LoadError(Exception):
     """A function that cannot be loaded; `missing` if its module has no such function."""
 
-    def __init__(self, reason: str, missing: bool = False) -> None:
+    def __init__(self, reason: str, missing: bool = False, hint: str | None = None) -> None:
         super().__init__(reason)
         self.missing = missing
+        self.hint = hint
 
 
 class Process:
@@ -77,7 +78,7 @@ class Process:
         try:
             kind, reason = self._exchange(json.dumps(settings).encode())
         except ExecutionError as error:
-            raise LoadError(str(error)) from None
+            raise LoadError(error.message, hint=error.hint) from None
         if kind != worker.ANSWER:
             self.close()
             raise LoadError(reason.decode(errors="replace"), missing=not reason)
@@ -137,7 +138,7 @@ class IsolatedFunction:
                 try:
                     self._process = Process(self._source, self._attribute)
                 except LoadError as error:
-                    raise ExecutionError(f"its code cannot be loaded: {error}") from None
+                    raise ExecutionError(f"its code cannot be loaded: {error}", error.hint) from None
             return self._process.call(program)
 
 

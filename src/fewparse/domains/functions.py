@@ -34,7 +34,10 @@ def load_function(folder: Path, key: str, name: str, installed: bool) -> Functio
     what = f"the {key.replace('_', ' ')} {source}"
     missing = DomainError(f"{what} has no function `{attribute}`", settings)
     if source.endswith(".py"):
-        source = str(path_inside(folder, source).absolute())
+        path = path_inside(folder, source).absolute()
+        if path.exists() and not path.is_file():
+            raise DomainError(f"{what} is not a regular file", settings)
+        source = str(path)
     elif not (installed or source in BUNDLED or is_declared(name, key)):
         raise DomainError(
             f"{what} is not a file of the folder, and no installed package declares `{name}`",
@@ -52,7 +55,7 @@ def load_function(folder: Path, key: str, name: str, installed: bool) -> Functio
     except LoadError as error:
         if error.missing:
             raise missing from None
-        raise DomainError(f"{what} cannot be loaded: {error}", settings) from None
+        raise DomainError(f"{what} cannot be loaded: {error}", settings, hint=error.hint) from None
 
 
 def is_declared(name: str, key: str) -> bool:

@@ -68,7 +68,7 @@ def is_trusted(folder: Path, on_warning: Callable[[str], None] = lambda message:
     """
     resolved = resolve(folder)
     path = record_path(resolved)
-    if not path.exists():
+    if not os.path.exists(path):  # also if the folder of the records cannot be read
         return False
     try:
         record = read_record(path)
@@ -110,9 +110,14 @@ def read_record(path: Path) -> dict[str, Any]:
         and record_path(Path(record["folder"])).name == path.name
     ):
         raise SourceError("this record of a trusted folder is damaged: the folder is not trusted", path, hint=hint)
-    if hasattr(os, "getuid") and path.stat().st_uid not in (os.getuid(), 0):
+    if path.stat().st_uid not in users():
         raise SourceError("this record of a trusted folder belongs to another user", path, hint=hint)
     return record
+
+
+def users() -> tuple[int, ...]:
+    """Return the users whose records count: this one and the administrator."""
+    return (os.getuid(), 0) if hasattr(os, "getuid") else (0,)
 
 
 def record_path(resolved: Path) -> Path:
