@@ -100,15 +100,23 @@ def parse_toml(source: str, path: Path) -> dict[str, Any]:
 
 
 def parse_json_line(
-    text: str, number: int, path: Path, error_type: type[SourceError], hint: str | None = None
+    text: str,
+    number: int,
+    path: Path,
+    error_type: type[SourceError],
+    hint: str | None = None,
+    unique_keys: bool = False,
 ) -> dict[str, Any]:
-    """Parse one line of a JSON-lines file as an object; a mistake is an `error_type` with line and column."""
+    """Parse one line of a JSON-lines file as an object; a mistake is an `error_type` with line and column.
+
+    With `unique_keys`, a key that occurs twice is a mistake; otherwise its last value counts.
+    """
 
     def mistake(message: str, column: int | None) -> SourceError:
         return error_type(message, path, number, column, "\n" * (number - 1) + text, hint)
 
     try:
-        value = json.loads(text, object_pairs_hook=unique_keys)
+        value = json.loads(text, object_pairs_hook=unique_object if unique_keys else None)
     except json.JSONDecodeError as error:
         raise mistake(f"not valid JSON: {error.msg}", error.colno) from None
     except DuplicateKey as error:
@@ -126,7 +134,7 @@ class DuplicateKey(Exception):
     """A key that occurs twice in an object."""
 
 
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of its keys and values; raise `DuplicateKey` if two values have the same key."""
     value = dict(pairs)
     if len(value) < len(pairs):

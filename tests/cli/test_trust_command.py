@@ -1,4 +1,4 @@
-"""Code of a domain folder runs after `fewparse trust` or with `--allow-code`; without, commands say what is left out."""
+"""Code of a domain folder runs after `fewparse trust` or with `--allow-code`, and not otherwise."""
 
 import json
 import shlex
@@ -204,7 +204,8 @@ def test_what_the_code_prints_does_not_mix_with_the_output(folder: Path, tmp_pat
 def test_an_executor_that_exits_or_hangs_is_an_error_line(folder: Path) -> None:
     source = "import os, sys\ndef execute(program):\n    exec(program)\n    return 1\n"
     (folder / "executor.py").write_text(source)
-    programs = "sys.exit(0)\nos._exit(0)\nwhile True: pass\nraise KeyboardInterrupt\nraise ValueError('\\x1b[2J')\nx = 1\n"
+    programs = "sys.exit(0)\nos._exit(0)\nwhile True: pass\nraise KeyboardInterrupt\n"
+    programs += "raise ValueError('\\x1b[2J')\nx = 1\n"
     ended = fewparse(
         "execute", str(folder), "--allow-code", stdin=programs, env={"FEWPARSE_EXECUTION_SECONDS": "0.3"}
     )

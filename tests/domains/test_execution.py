@@ -1,4 +1,4 @@
-"""Executors that hang, crash, print or return anything: an answer or an `ExecutionError`, and the next call works."""
+"""Executors that hang, crash, print or return anything: an answer or an `ExecutionError`."""
 
 import os
 import subprocess

@@ -34,7 +34,7 @@ def read_example(text: str, number: int, path: Path, required: Sequence[str]) ->
 
     if len(text) > MAX_LINE_CHARS:
         raise DomainError(f"the line has more than {MAX_LINE_CHARS:,} characters", path, number)
-    value = parse_json_line(text, number, path, DomainError)
+    value = parse_json_line(text, number, path, DomainError, unique_keys=True)
     known = Example.__dataclass_fields__
     for key, field in value.items():
         if key in known and isinstance(field, str) and is_unicode(field):

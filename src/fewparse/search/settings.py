@@ -1,5 +1,6 @@
 """The settings of a search, and the ranges of all numeric options."""
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -14,10 +15,10 @@ RANGES: dict[str, tuple[type, float, float]] = {
     "max_tokens": (Integral, 1, 65_536),
     "rounds": (Integral, 1, 1000),
     "seed": (Integral, 0, 2**32 - 1),
-    "alternatives": (Integral, 1, 1_000_000),
-    "margin": (Real, 0, 1000),
+    "alternatives": (Integral, 0, 1_000_000),
+    "margin": (Real, 0, math.inf),
     "rerank": (Real, 0, 100),
-    "examples": (Integral, 0, 1000),
+    "examples": (Integral, 0, 10_000),
     "n_best": (Integral, 1, 1000),
 }
 """Type, minimum and maximum of the numeric options, in domain.toml, on the command line and in Python."""
