@@ -1,12 +1,25 @@
 """Code of a domain folder runs after `fewparse trust` or with `--allow-code`, and not otherwise."""
 
 import json
+import os
 import shlex
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from support.cli_runner import HALL, QUICK, CommandResult, fewparse, fewparse_process, without_model
+from support.cli_runner import (
+    COMMAND,
+    HALL,
+    QUICK,
+    CommandResult,
+    fewparse,
+    fewparse_process,
+    start_process,
+    without_model,
+)
 from support.domain_files import copy_starter, to_json_lines
 
 ASK = "(ask (radio kitchen))"
@@ -218,6 +231,32 @@ def test_an_executor_that_exits_or_hangs_is_an_error_line(folder: Path) -> None:
         "error: \\x1b[2J",
         "1",
     ]
+
+
+def test_ctrl_c_ends_the_command_and_the_code(folder: Path, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    (folder / "executor.py").write_text(
+        f"def execute(program):\n    open({str(started)!r}, 'w').close()\n    while True: pass\n"
+    )
+    process = start_process("execute", str(folder), "--allow-code")
+    assert process.stdin is not None
+    process.stdin.write(b"x\n")
+    process.stdin.flush()
+    while not started.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+
+
+def test_the_traceback_of_an_executor_is_shown_on_request(folder: Path) -> None:
+    (folder / "executor.py").write_text("def execute(program):\n    return 1 / 0\n")
+    command = [COMMAND, "execute", str(folder), "--allow-code"]
+    env = {**os.environ, "FEWPARSE_TRACEBACK": "1"}
+    done = subprocess.run(command, input="x\n", capture_output=True, text=True, env=env, timeout=60)
+    assert done.stdout == "error: division by zero\n"
+    assert f'File "{folder / "executor.py"}", line 2, in execute' in done.stderr
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "ten", "1e999"])

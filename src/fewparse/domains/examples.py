@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fewparse.errors import DomainError, UnknownName
+from fewparse.errors import DomainError, UnknownName, shortened
 from fewparse.example import Example
 from fewparse.files import parse_json_line, read_text
 from fewparse.text import is_unicode
@@ -41,7 +41,7 @@ def read_example(text: str, number: int, path: Path, required: Sequence[str]) ->
             continue
         column = text.find(json.dumps(key)) + 1 or None
         if key not in known:
-            raise mistake(f"unknown key {key!r}", column, UnknownName("key", key, known).hint)
+            raise mistake(f"unknown key {shortened(key)}", column, UnknownName("key", key, known).hint)
         if not isinstance(field, str):
             raise mistake(f"`{key}` must be a string", column)
         raise DomainError(f"`{key}` contains a lone surrogate", path, number, column)

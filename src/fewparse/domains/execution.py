@@ -70,7 +70,7 @@ class Process:
         settings = {
             "source": source,
             "attribute": attribute,
-            "sys_path": sys.path,
+            "sys_path": [entry for entry in sys.path if isinstance(entry, str)],
             "seconds": self.seconds,
             "max_bytes": self._max_bytes,
             "max_memory": int(EXECUTION_MEMORY.value),

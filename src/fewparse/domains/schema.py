@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fewparse.domains.constraints import CONSTRAINT_KINDS
-from fewparse.errors import DomainError, UnknownName
+from fewparse.errors import MAX_NAME, DomainError, UnknownName
 from fewparse.example import Target
 from fewparse.files import MAX_NAME_BYTES, parse_toml, read_text
 from fewparse.grammar.induction.induce import MergeLevel
@@ -186,7 +186,7 @@ def read_domain_table(path: Path) -> DomainTable:
         first = error.errors()[0]
         where = [part for part in first["loc"] if isinstance(part, str)]
         at = line_of(source, where)
-        key = ".".join(where)
+        key = ".".join(where)[:MAX_NAME]
         if first["type"] == "extra_forbidden":
             owner = owner_of(schema, where)
             known = [f.alias or name for name, f in owner.model_fields.items()]

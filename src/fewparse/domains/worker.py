@@ -38,12 +38,14 @@ def main() -> None:
             function = load_function(settings["source"], settings["attribute"])
             send(replies, ANSWER, b"null")
         except BaseException as error:
+            show_traceback()
             send(replies, FAILURE, describe_load_error(error))
     while function is not None and (message := read_message(requests)):
         with TimeLimit(seconds):
             try:
                 kind, reply = ANSWER, encode_answer(function(message[1].decode()), max_bytes)
             except BaseException as error:
+                show_traceback()
                 kind, reply = FAILURE, describe(error)
             send(replies, kind, reply)
 
@@ -122,6 +124,15 @@ def encode_answer(answer: Any, max_bytes: int) -> bytes:
     if len(encoded) > max_bytes:
         raise ValueError(too_large)
     return encoded
+
+
+def show_traceback() -> None:
+    """Print the traceback of the present error on standard error if the user has asked for tracebacks."""
+    if os.environ.get("FEWPARSE_TRACEBACK"):
+        with suppress(Exception):
+            import traceback
+
+            traceback.print_exc()
 
 
 def describe(error: BaseException) -> bytes:
