@@ -1,6 +1,7 @@
 """Shared by all tests: the real models, loaded once, the benchmark datasets, and the division among workers."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from support.extras import need_torch
 from support.llama_server import llama_cpp_server
 
 os.environ |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}  # before the consoles of the command line exist
+CONFIG = tempfile.TemporaryDirectory(prefix="fewparse-config-")
+os.environ["FEWPARSE_CONFIG"] = CONFIG.name  # which folders are trusted
 
 settings.register_profile(
     "fewparse",

@@ -65,6 +65,7 @@ __all__ = [
 
 
 MAX_LISTED = 12
+MAX_NAME = 100
 
 
 class FewparseError(Exception):
@@ -88,9 +89,9 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str | None = None) -> None:
         known = list(known)
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name[:MAX_NAME], known, n=3, cutoff=0.5)
         suggestion = f"Did you mean {' or '.join(near)}?" if near else f"Known: {listed(known) or 'none'}."
-        super().__init__(f"unknown {kind} {name!r}", f"{suggestion} {hint}" if hint else suggestion)
+        super().__init__(f"unknown {kind} {shortened(name)}", f"{suggestion} {hint}" if hint else suggestion)
 
 
 class SourceError(FewparseError):
@@ -122,6 +123,11 @@ def listed(names: Sequence[str], limit: int = MAX_LISTED) -> str:
     """Join names for a message; of a longer list, only the first `limit` names and the number of the others."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def shortened(name: str) -> str:
+    """Return a name in quotes; of a long one, only its start."""
+    return repr(name) if len(name) <= MAX_NAME else f"{name[:MAX_NAME]!r}..."
 
 
 def line_and_column(source: str, at: int) -> tuple[int, int]:

@@ -28,6 +28,19 @@ def user_path(path: str | Path) -> Path:
     return Path(os.path.expanduser(text))  # Path.expanduser raises an error for an unknown user
 
 
+def path_inside(folder: Path, name: str | Path) -> Path:
+    """Return the path of a file in a domain folder; raise `DomainError` if it or a link in it leads out."""
+    path = folder / name
+    try:
+        inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except (OSError, ValueError):
+        inside = False
+    if not inside:
+        hint = "Copy the file into the folder. A domain uses files of its own folder only."
+        raise DomainError("the path leads out of the domain folder", path, hint=hint)
+    return path
+
+
 def os_reason(error: OSError | ValueError) -> str:
     """Return the reason of a failed file operation in words."""
     if isinstance(error, ValueError):  # a NUL or a surrogate in the path
@@ -40,6 +53,7 @@ def read_bytes(path: Path, error_type: type[SourceError], limit: float | None = 
 
     Raises `error_type` if it cannot be read, is too large, or is a device, a pipe or a folder.
     """
+    hint = FILE_BYTES.hint if limit is None else None
     limit = FILE_BYTES.value if limit is None else limit
     try:
         # Without O_NONBLOCK, opening a pipe that nobody writes to waits for ever.
@@ -53,7 +67,7 @@ def read_bytes(path: Path, error_type: type[SourceError], limit: float | None = 
     except (OSError, ValueError) as error:
         raise error_type(f"cannot be read: {os_reason(error)}", path) from None
     if len(content) > limit:
-        raise error_type(f"larger than {limit:,.0f} bytes", path, hint=FILE_BYTES.hint)
+        raise error_type(f"larger than {limit:,.0f} bytes", path, hint=hint)
     return content
 
 
@@ -86,20 +100,46 @@ def parse_toml(source: str, path: Path) -> dict[str, Any]:
 
 
 def parse_json_line(
-    text: str, number: int, path: Path, error_type: type[SourceError], hint: str | None = None
+    text: str,
+    number: int,
+    path: Path,
+    error_type: type[SourceError],
+    hint: str | None = None,
+    unique_keys: bool = False,
 ) -> dict[str, Any]:
-    """Parse one line of a JSON-lines file as an object; a mistake is an `error_type` with line and column."""
-    source = "\n" * (number - 1) + text
+    """Parse one line of a JSON-lines file as an object; a mistake is an `error_type` with line and column.
+
+    With `unique_keys`, a key that occurs twice is a mistake; otherwise its last value counts.
+    """
+
+    def mistake(message: str, column: int | None) -> SourceError:
+        return error_type(message, path, number, column, "\n" * (number - 1) + text, hint)
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=unique_object if unique_keys else None)
     except json.JSONDecodeError as error:
-        raise error_type(f"not valid JSON: {error.msg}", path, number, error.colno, source, hint) from None
+        raise mistake(f"not valid JSON: {error.msg}", error.colno) from None
+    except DuplicateKey as error:
+        raise mistake(f"the key {error.args[0]!r} occurs twice", None) from None
     except RecursionError:
         raise error_type("not readable JSON: its values are nested too deeply", path, number, hint=hint) from None
     except ValueError as error:
         raise error_type(f"not readable JSON: {error}", path, number, hint=hint) from None
     if not isinstance(value, dict):
-        raise error_type("expected an object", path, number, 1, source, hint)
+        raise mistake("expected an object", 1)
+    return value
+
+
+class DuplicateKey(Exception):
+    """A key that occurs twice in an object."""
+
+
+def unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of its keys and values; raise `DuplicateKey` if two values have the same key."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise DuplicateKey(next(key for key in keys if keys.count(key) > 1))
     return value
 
 

@@ -43,7 +43,12 @@ class Limit:
 
 FILE_BYTES = Limit("FEWPARSE_MAX_FILE_BYTES", 512_000_000, "bytes", "size of a file that is read whole, unpacked")
 RESPONSE_BYTES = Limit("FEWPARSE_MAX_RESPONSE_BYTES", 64_000_000, "bytes", "decoded size of a server's response")
-EXECUTION_SECONDS = Limit("FEWPARSE_EXECUTION_SECONDS", 10, "seconds", "time to execute one program")
+EXECUTION_SECONDS = Limit(
+    "FEWPARSE_EXECUTION_SECONDS", 10, "seconds", "time to execute one program, or to load the code"
+)
 ANSWER_BYTES = Limit("FEWPARSE_MAX_ANSWER_BYTES", 10_000_000, "bytes", "size of a program's answer as JSON")
+EXECUTION_MEMORY = Limit(
+    "FEWPARSE_EXECUTION_MEMORY", 4_000_000_000, "bytes", "memory of the process that executes programs"
+)
 
-LIMITS = (FILE_BYTES, RESPONSE_BYTES, EXECUTION_SECONDS, ANSWER_BYTES)
+LIMITS = (FILE_BYTES, RESPONSE_BYTES, EXECUTION_SECONDS, ANSWER_BYTES, EXECUTION_MEMORY)

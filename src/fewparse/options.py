@@ -13,7 +13,7 @@ from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.load import EMBEDDED
 from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
-from fewparse.search.settings import SearchSettings
+from fewparse.search.settings import SearchSettings, check_range
 
 NO_ADAPTER = "none"
 
@@ -64,6 +64,7 @@ class FromDomainOptions(CommonOptions, total=False):
     grammar: Path | None
     copy: bool | None
     isolate_grammar: bool | None
+    allow_code: bool | None
 
 
 class AllOptions(FromDomainOptions, total=False):
@@ -124,7 +125,7 @@ class Options:
             "constrained": True,
             "server_grammar": False,
             "rerank": defaults.rerank,
-            "vote": defaults.vote,
+            "vote": defaults.vote and domain.allow_code,
             "n_best": search["width"],
         }
         for name in options:
@@ -134,6 +135,8 @@ class Options:
         resolved.check()
         if resolved.vote and table.executor is None:
             raise UsageError("a vote needs an executor, and the domain has none", "Omit --vote.")
+        if resolved.vote:
+            domain.require_code()
         return resolved
 
     def describe(self) -> str:
@@ -151,12 +154,12 @@ class Options:
                 "a server can constrain samples only: the decoder must be speculative, and constrained",
                 "Add --decoder speculative, or omit --server-grammar.",
             )
-        if self.examples < 0 or self.n_best < 1:
-            raise UsageError("the number of examples must be at least 0, and n_best at least 1")
+        for name in ("examples", "n_best", "rerank"):
+            check_range(name, getattr(self, name))
 
 
 SEARCH_OPTIONS = tuple(SearchOptions.__annotations__)
-DOMAIN_OPTIONS = ("data", "pool", "constraint", "grammar", "copy", "isolate_grammar")
+DOMAIN_OPTIONS = ("data", "pool", "constraint", "grammar", "copy", "isolate_grammar", "allow_code")
 
 
 def prepare(

@@ -297,12 +297,12 @@ class Parser:
         return Alignment((example.utterance, example.output(self.options.target)) for example in used)
 
     def _answer(self, program: str | None) -> tuple[Any, str | None]:
-        if program is None or self.domain.executor is None:
+        if program is None or self.domain.table.executor is None:
             return None, None
         try:
             return self.domain.execute(program), None
         except ExecutionError as error:
-            return None, str(error)
+            return None, error.message
 
 
 def tee(*listeners: Callable[[Event], None]) -> Listener:

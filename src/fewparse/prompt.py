@@ -19,6 +19,8 @@ PLACEHOLDERS = {
     "context": ("context",),
 }
 """The placeholders that each text of a template must contain."""
+MAX_TEMPLATE_BYTES = 100_000
+MAX_PLACEHOLDERS = 20
 
 
 class Part(NamedTuple):
@@ -192,6 +194,11 @@ def read_template(source: str, path: Path) -> Template:
     for key in ("query", "context"):
         if "{output}" in table[key]:
             raise DomainError(f"`{key}` contains {{output}}, which is only for `example`", path)
+    for key in PLACEHOLDERS:
+        if len(FIELDS.findall(table[key])) > MAX_PLACEHOLDERS:
+            raise DomainError(f"`{key}` contains more than {MAX_PLACEHOLDERS} placeholders", path)
+    if "stop" in table and not table["stop"]:
+        raise DomainError("`stop` is empty: it is the text that ends an output, usually a line break", path)
     if table["query"].endswith(" "):
         raise DomainError("`query` ends in a space: put the space into `lead`, with which the output starts", path)
     return Template(name=path.stem, **(table | {"markup": tuple(table.get("markup", ()))}))

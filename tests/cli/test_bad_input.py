@@ -10,7 +10,7 @@ import pytest
 
 from fewparse.lm.weights import weights_path
 from support.cli_runner import HALL, CommandResult, fewparse, without_model
-from support.domain_files import copy_starter
+from support.domain_files import trusted_starter
 
 TO_PARSE = ["parse", "starter", HALL]
 USAGE_ERRORS: dict[str, tuple[list[str | bytes], str, str]] = {
@@ -107,7 +107,7 @@ BROKEN = {
 def test_an_error_in_a_domain_folder_is_reported_before_the_model_is_loaded(
     file: str, right: str, wrong: str, problem: str, tmp_path: Path
 ) -> None:
-    folder = copy_starter(tmp_path / "mine")
+    folder = trusted_starter(tmp_path / "mine")
     text = (folder / file).read_text()
     assert right in text
     (folder / file).write_text(text.replace(right, wrong, 1))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fewparse.domains.trust import trust_folder
 from support.cli_runner import fewparse
 from support.domain_files import to_json_lines
 from support.lamp_domain import make_lamps
@@ -13,7 +14,7 @@ from support.lamp_domain import make_lamps
 @pytest.fixture
 def lamps(tmp_path: Path) -> str:
     make_lamps(tmp_path / "lamps")
-    return str(tmp_path / "lamps")
+    return str(trust_folder(tmp_path / "lamps"))
 
 
 def test_a_parser_is_evaluated_beside_the_baselines_without_a_model(lamps: str) -> None:

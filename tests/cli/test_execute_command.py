@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from support.cli_runner import CommandResult, fewparse, without_model
-from support.domain_files import copy_starter
+from support.domain_files import trusted_starter
 
 ASK, NOTE = "(ask (radio kitchen))", '(note "x")'
 
 
 def with_executor(folder: Path, source: str) -> Path:
-    copy_starter(folder)
+    trusted_starter(folder)
     (folder / "executor.py").write_text(source)
     return folder
 
@@ -59,7 +59,7 @@ def test_any_error_of_an_executor_is_an_error_line(answer: str, problem: str, tm
 
 
 def test_the_error_without_an_executor_shows_the_setting(tmp_path: Path) -> None:
-    folder = copy_starter(tmp_path / "without-executor")
+    folder = trusted_starter(tmp_path / "without-executor")
     settings = (folder / "domain.toml").read_text()
     (folder / "domain.toml").write_text(settings.replace("executor =", "# executor ="))
     ended = fewparse("execute", str(folder), stdin="x\n")

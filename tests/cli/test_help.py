@@ -16,6 +16,7 @@ COMMANDS = [
         "tune",
         "execute",
         "new",
+        "trust",
         "models",
         "models path",
         "models probe",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.cli.domain import make_domain
+from fewparse.domains.trust import trust_folder
 from support.cli_runner import HALL, CommandResult, fewparse, without_model
 
 GRAMMAR = r"""
@@ -32,7 +33,7 @@ def home(tmp_path: Path) -> str:
     folder = make_domain("home", tmp_path / "home")
     (folder / "examples.jsonl").write_text(LAMP)
     (folder / "test.jsonl").unlink()
-    return str(folder)
+    return str(trust_folder(folder))
 
 
 def test_check_uses_the_replaced_grammar(home: str, grammar: Path) -> None:

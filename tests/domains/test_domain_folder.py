@@ -122,6 +122,10 @@ SETTINGS = {
         *('prompt = "lisp"', 'prompt = { programs = "lisp" }', ":6: unknown key `prompt.programs`"),
         *("prompt =", "Did you mean program?"),
     ),
+    **{
+        f"the name {name!r:.20}": ('"starter"', f'"{name}"', ":2: `name`: ", "", None)
+        for name in ("", "../x", "/x", "a/../b", "a//b", "a/", "x y", "\\u001b[2J", "a\\nb", "é", "x" * 101)
+    },
     "no name": ('name = "starter"', "", ": `name`: Field required", "", None),
 }
 
@@ -158,6 +162,19 @@ EXAMPLES = {
     ),
     "deep nesting": ("[" * 100_000, ":3: not readable JSON", "", None),
     "a huge number": ('{"utterance": ' + "1" * 5_000 + "}", ":3: not readable JSON", "", None),
+    "a key twice": (
+        '{"utterance": "x", "program": "y", "program": "z"}',
+        ":3: the key 'program' occurs twice",
+        '"program": "z"',
+        None,
+    ),
+    "not a number": ('{"utterance": NaN, "program": "y"}', ":3:2: `utterance` must be a string", "^", None),
+    "a long line": (
+        '{"utterance": "' + "x" * 2_000_000 + '", "program": "y"}',
+        ":3: the line has more than 1,000,000 characters",
+        "",
+        None,
+    ),
 }
 
 
@@ -261,10 +278,6 @@ def test_an_executor_that_cannot_be_loaded_is_a_domain_error(
     assert error.message.startswith(f"{folder / 'domain.toml'}: {problem}")
 
 
-def test_an_executor_may_be_a_function_of_an_installed_module(edit: Edit) -> None:
-    assert load_domain(edit("domain.toml", "executor.py:execute", "json:loads")).execute("[1]") == [1]
-
-
 @pytest.mark.parametrize("answer", ["{1, 2}", "float('inf')", "object()", "{1: 2, 'a': 3}", "1 / 0"])
 def test_an_answer_that_json_cannot_represent_is_an_execution_error(answer: str, folder: Path) -> None:
     (folder / "executor.py").write_text(f"def execute(program): return {answer}\n")
@@ -335,3 +348,39 @@ def test_a_canonical_utterance_has_the_program_of_its_first_example(edit: Edit) 
     (folder / "examples.jsonl").write_text(to_json_lines(examples))
     domain = load_domain(folder)
     assert [domain.program_of(text, "canonical") for text in ("one", "two", "three")] == ["1", "2", None]
+
+
+def test_a_long_name_is_shortened_in_messages(folder: Path) -> None:
+    (folder / "domain.toml").write_text(f"{'x' * 500_000} = 1\n")
+    assert len(str(loading_error(folder))) < 2000
+    (folder / "domain.toml").write_text(f'name = "x"\n[search]\ndecoder = "{"x" * 500_000}"\n')
+    assert len(str(loading_error(folder))) < 2000
+
+
+def test_a_large_file_of_settings_is_rejected(folder: Path) -> None:
+    (folder / "domain.toml").write_text("a = 1\n" * 200_000)
+    assert "larger than 1,000,000 bytes" in loading_error(folder).message
+
+
+TEMPLATES = {
+    "a format specification": ("{utterance} =", "{utterance:>1000000000} =", "does not contain {utterance}"),
+    "a conversion": ("{utterance} =", "{utterance!r} =", "does not contain {utterance}"),
+    "an attribute": ("{utterance} =", "{utterance.__class__} =", "does not contain {utterance}"),
+    "many placeholders": ("{utterance} =", "{utterance}" * 1000 + " =", "more than 20 placeholders"),
+    "an empty stop": ('lead = " "', 'stop = ""', "`stop` is empty"),
+    "a large file": ("Home:", "x" * 200_000, "larger than 100,000 bytes"),
+    "a number": ('lead = " "', "lead = 1", "`lead` must be a string"),
+}
+
+
+@pytest.mark.parametrize(("right", "wrong", "problem"), TEMPLATES.values(), ids=TEMPLATES)
+def test_a_template_that_cannot_be_filled_is_rejected(right: str, wrong: str, problem: str, edit: Edit) -> None:
+    folder = edit("domain.toml", '"lisp"', '"home"')
+    (folder / "home.toml").write_text(TEMPLATE.replace(right, wrong))
+    assert problem in loading_error(folder, lambda domain: domain.check()).message
+
+
+def test_unknown_placeholders_of_a_template_are_plain_text(edit: Edit) -> None:
+    folder = edit("domain.toml", '"lisp"', '"home"')
+    (folder / "home.toml").write_text(TEMPLATE.replace("Home:", "{0} {x!r:>99} {utterance.__class__} {"))
+    assert "{0} {x!r:>99} {utterance.__class__} {\n" in load_domain(folder).template().render([], "u").text

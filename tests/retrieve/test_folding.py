@@ -75,3 +75,10 @@ def test_a_folded_retriever_passes_the_folded_utterance_to_the_inner_one() -> No
     usage = Usage()
     assert FoldedRetriever(RecordingRetriever(), FOLD).rank("with Tom at 3", usage) == [2, 0, 1]
     assert calls == [("with name at number", usage)]
+
+
+def test_folding_takes_time_linear_in_the_length_of_the_text() -> None:
+    """With quadratic time, this text would take minutes."""
+    fold = folding({"elena": "name"})
+    dots = ":" * 300_000
+    assert fold(f"{dots} Elena: x.Elena. 9.30: {dots}") == f"{dots} name: x.Elena. number: {dots}"

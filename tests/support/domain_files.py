@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fewparse.domains.load import bundled_domains
+from fewparse.domains.trust import trust_folder
 
 
 def to_json_lines(rows: Iterable[Mapping[str, object]]) -> str:
@@ -25,5 +26,11 @@ def write_domain(
 
 
 def copy_starter(folder: Path) -> Path:
-    """Copy the starter domain to a new folder."""
-    return Path(shutil.copytree(bundled_domains()["starter"], folder))
+    """Copy the starter domain to a new folder, which is not trusted."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(bundled_domains()["starter"], folder, ignore=ignored))
+
+
+def trusted_starter(folder: Path) -> Path:
+    """Copy the starter domain to a new folder, whose code the command line may run."""
+    return trust_folder(copy_starter(folder))

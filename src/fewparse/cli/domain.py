@@ -10,11 +10,14 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out
+from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out, warn
+from fewparse.cli.trust import code_allowed, warn_of_code
 from fewparse.domains.check import check_domain
 from fewparse.domains.load import find_domain, load_domain
+from fewparse.domains.trust import trust_folder
 from fewparse.errors import FewparseError, ModelError, UsageError
 from fewparse.example import answer_text
+from fewparse.files import user_path
 from fewparse.grammar.analysis.lint import Finding, Level
 from fewparse.lm.load import EMBEDDED
 from fewparse.text import to_json
@@ -23,11 +26,14 @@ from fewparse.vocabulary import Vocabulary
 STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
-def execute(
-    domain: options.Domain,
-) -> None:
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Run the code of a folder that is not trusted (see `fewparse trust`).")
+]
+
+
+def execute(domain: options.Domain, allow_code: AllowCode = False) -> None:
     """Execute the programs on standard input: one denotation per line, `error: ...` for one that fails."""
-    loaded = find_domain(domain)
+    loaded = find_domain(domain, allow_code=code_allowed(domain, allow_code))
     if loaded.executor is None:
         raise UsageError(
             f"the domain {loaded.name} has no executor",
@@ -54,7 +60,11 @@ def new(
     ] = None,
 ) -> None:
     """Create a domain folder to start from: a small language with examples, a grammar and an executor."""
-    created = make_domain(name, folder or Path(name))
+    created = make_domain(name, user_path(folder or name))
+    try:
+        trust_folder(created)
+    except UsageError as error:
+        warn(str(error))
     echo(f'Created {created}. Try it:\n  fewparse parse {created} "turn on the lamp in the kitchen"')
 
 
@@ -91,18 +101,21 @@ def check(
     grammar: options.Grammar = None,
     copy: options.Copy = None,
     data: options.Data = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Check a domain: its grammar against its examples, round trips, ambiguity, copy spans, leaks, vocabulary.
 
     The exit code is 1 if there is an error.
     """
-    loaded = load_domain(domain, data, grammar=grammar, copy=copy)
+    loaded = load_domain(domain, data, grammar=grammar, copy=copy, allow_code=code_allowed(domain, allow_code))
     loaded.check()
+    warn_of_code(loaded)
     vocabulary, unknown = find_vocabulary(model)
     report = check_domain(loaded, vocabulary)
     failed = not report.passed or (strict and any(finding.level == "warning" for finding in report.findings))
     if as_json:
-        echo(to_json({**report.as_dict(), "vocabulary_unknown": unknown}))
+        executed = loaded.table.executor is not None and loaded.allow_code
+        echo(to_json({**report.as_dict(), "executed": executed, "vocabulary_unknown": unknown}))
     else:
         show_findings(report.findings)
         if unknown:

@@ -11,6 +11,7 @@ from fewparse.cli import options
 from fewparse.cli.console import echo, err, opened_model, warn_of_gaps
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import remote_settings
+from fewparse.cli.trust import code_allowed
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.gold_coverage import gold_coverage
 from fewparse.evaluate.metrics import Judge, count
@@ -45,6 +46,7 @@ def evaluation(
     target: options.Target = None,
     pool: options.Pool = None,
     data: options.Data = None,
+    allow_code: options.AllowCode = False,
     decoder: options.Decoder = None,
     width: options.Width = None,
     temperature: options.Temperature = None,
@@ -88,7 +90,8 @@ def evaluation(
 
     A program is correct if it has the same answer as the gold program or, in
     a domain without an executor, the same normal form or text. A program that
-    fails to execute or has no normal form is wrong.
+    fails to execute or has no normal form is wrong. A folder with code must be
+    trusted (`fewparse trust`).
     """
     shared: ParserOptions = {
         "target": target,
@@ -110,6 +113,7 @@ def evaluation(
         "server_grammar": server_grammar,
     }
     given: ParserOptions = {**shared, **decoding}
+    allowed = code_allowed(domain, allow_code)
     loaded, resolved = prepare(
         domain,
         model,
@@ -119,8 +123,10 @@ def evaluation(
         grammar=grammar,
         copy=copy,
         isolate_grammar=isolate_grammar,
+        allow_code=allowed,
         **given,
     )
+    loaded.require_code()
     warn_of_gaps(loaded, resolved.target)
     settings = {resolved.describe(): decoding} | (every_decoder() if compare else {})
     items = load_split(loaded, split)[:limit]

@@ -59,9 +59,9 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
     path = user_path(source)
     if source in known_domains() or (path / "domain.toml").exists():
         try:
-            domain = load_domain(source)
+            domain = load_domain(source, allow_code=False)
         except DataUnavailable as error:
-            domain = find_domain(source)
+            domain = find_domain(source, allow_code=False)
             if domain.constraint_kind.needs_examples or domain.language is None:
                 raise
             return LoadedGrammar(domain.language, domain, error)
@@ -77,7 +77,7 @@ def read_programs(source: str) -> list[str]:
     """Read the programs of a domain or a .jsonl file, or the lines of any other file (- = standard input)."""
     path = user_path(source)
     if source in known_domains() or (path / "domain.toml").exists():
-        return [example.program for example in load_domain(source).examples]
+        return [example.program for example in load_domain(source, allow_code=False).examples]
     if path.suffix == ".jsonl":
         return [example.program for _, example in numbered_examples(path, ("program",))]
     if source == "-":

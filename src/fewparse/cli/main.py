@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import fewparse
-from fewparse.cli import cache, data, domain, evaluate, grammar, models, parse, tune
+from fewparse.cli import cache, data, domain, evaluate, grammar, models, parse, trust, tune
 from fewparse.cli.console import DEFECT, FAILED, INTERRUPTED, echo, show_error, warn
 from fewparse.errors import FewparseError
 
@@ -27,6 +27,7 @@ app.command("check")(domain.check)
 app.command("tune")(tune.tune)
 app.command("execute")(domain.execute)
 app.command("new")(domain.new)
+app.command("trust")(trust.trust)
 app.add_typer(grammar.app, name="grammar")
 app.add_typer(models.app, name="models")
 app.add_typer(data.app, name="data")

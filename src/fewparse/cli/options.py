@@ -37,6 +37,10 @@ Target = Annotated[
     example.Target | None,
     option(INPUT, f"Output of the model: {' | '.join(example.TARGETS)}.", parser=str, metavar="TEXT"),
 ]
+AllowCode = Annotated[
+    bool,
+    option(INPUT, "Run the code of a domain folder that is not trusted (see `fewparse trust`).", "--allow-code"),
+]
 
 Decoder = Annotated[str | None, option(DECODING, f"Search algorithm: {listing(DECODERS)}.")]
 Width = Annotated[int | None, option(DECODING, "Beam size, or number of samples per hypothesis.")]

@@ -9,6 +9,7 @@ from fewparse.cli import options
 from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out, show_error, warn_of_gaps
 from fewparse.cli.explain import explain
 from fewparse.cli.remote import remote_settings
+from fewparse.cli.trust import code_allowed, warn_of_code
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import Parse, answer_text, check_utterance
 from fewparse.lm.load import EMBEDDED
@@ -34,6 +35,7 @@ def parse(
     target: options.Target = None,
     pool: options.Pool = None,
     data: options.Data = None,
+    allow_code: options.AllowCode = False,
     decoder: options.Decoder = None,
     width: options.Width = None,
     temperature: options.Temperature = None,
@@ -98,9 +100,11 @@ def parse(
         order=order,
         adapter=adapter,
         n_best=n_best,
+        allow_code=code_allowed(domain, allow_code),
     )
     check_context(context, utterance, loaded.template(resolved.prompt))
     warn_of_gaps(loaded, resolved.target)
+    warn_of_code(loaded)
     remote = remote_settings(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )

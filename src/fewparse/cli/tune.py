@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, err, opened_model, out
+from fewparse.cli.trust import code_allowed
 from fewparse.errors import TuningError, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.lm.adapter import Adapter
@@ -39,6 +40,12 @@ def tune(
         Path | None,
         options.option(EXAMPLES, "Folder of datasets (default: $FEWPARSE_DATA or the user's data directory)."),
     ] = None,
+    allow_code: Annotated[
+        bool,
+        options.option(
+            EXAMPLES, "Run the code of a domain folder that is not trusted (see `fewparse trust`).", "--allow-code"
+        ),
+    ] = False,
     epochs: Annotated[int, options.option(TRAINING, "Maximum number of epochs.")] = DEFAULT.epochs,
     held_out: Annotated[
         float,
@@ -104,8 +111,12 @@ def tune(
         layers=tuple(layers.split(",")),
     )
     config.check()
-    loaded, resolved = prepare(domain, model, data=data, pool=pool, target=target, adapter=NO_ADAPTER)
-    config.held_out_count(len(loaded.examples))
+    allowed = code_allowed(domain, allow_code)
+    loaded, resolved = prepare(
+        domain, model, data=data, pool=pool, target=target, adapter=NO_ADAPTER, allow_code=allowed
+    )
+    if config.held_out_count(len(loaded.examples)):
+        loaded.require_code()
     adapter_path = path or loaded.adapter_path(resolved.target)
     if adapter_path.is_dir():
         raise UsageError(f"{adapter_path} is a folder", f"Name a file: --out {adapter_path / 'adapter.gguf'}")

@@ -94,7 +94,7 @@ class Check:
     def _examples(self) -> list[LocatedExample]:
         examples = []
         for name in ("examples.jsonl", "test.jsonl"):
-            path = self._domain.data / name
+            path = self._domain.data_file(name)
             if path.exists():
                 for line, example in numbered_examples(path):
                     own = self._domain.without_foreign_canonical(example)
@@ -119,7 +119,7 @@ class Check:
                 if example.canonical is not None:
                     yield from self._check_text(example.canonical, "canonical", located)
                 yield from self._check_round_trip(located)
-        if self._domain.executor is not None:
+        if self._domain.table.executor is not None and self._domain.allow_code:
             try:
                 self._domain.execute(example.program)
             except ExecutionError as error:

@@ -1,10 +1,9 @@
 """A domain: settings, examples and, loaded on demand, everything else in its folder."""
 
 import hashlib
-import importlib
-import importlib.util
 import json
-from collections.abc import Callable
+import os
+import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,18 +12,20 @@ from typing import Any
 from fewparse.constrain.state import Constraint
 from fewparse.domains.constraints import CONSTRAINT_KINDS, ConstraintKind
 from fewparse.domains.examples import EXAMPLES, read_examples
+from fewparse.domains.functions import Function, load_function
 from fewparse.domains.schema import DomainTable
 from fewparse.errors import DomainError, ExecutionError, LimitExceeded, UnknownName, UsageError
 from fewparse.example import Example, Target
-from fewparse.files import read_text
+from fewparse.files import path_inside, read_text
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.grammar.translation.translator import Translator
-from fewparse.prompt import Template, bundled_template, read_template
+from fewparse.prompt import MAX_TEMPLATE_BYTES, Template, bundled_template, read_template
 from fewparse.retrieve.folding import Fold, folding, rules_of_words
 from fewparse.vocabulary import Vocabulary
 
+LOADED_ONCE = ("language", "translator", "executor", "normal_form")
 PLAIN = Template("plain", "", "", "")
 """A template without a lead, for constraints on outputs alone."""
 
@@ -38,6 +39,8 @@ class Domain:
     the caller replaced the grammar; `underivable` counts examples of the pool that the grammar does not derive.
     With `isolate_grammar`, a child process compiles the grammar first, so that one that breaks the engine is an
     error.
+    `allow_code` is whether the functions that domain.toml names may run; `installed` is whether the folder is part
+    of an installed package.
     """
 
     folder: Path
@@ -47,6 +50,8 @@ class Domain:
     own_grammar: bool = True
     underivable: int = 0
     isolate_grammar: bool = False
+    allow_code: bool = True
+    installed: bool = False
 
     @property
     def name(self) -> str:
@@ -56,17 +61,21 @@ class Domain:
     @cached_property
     def test_examples(self) -> tuple[Example, ...]:
         """The held-out examples of `test.jsonl`; none if there is no such file."""
-        path = self.data / "test.jsonl"
+        path = self.data_file("test.jsonl")
         return read_examples(path) if path.exists() else ()
 
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:
         """Training examples beyond the pool, for choosing settings."""
-        return read_examples(self.data / EXAMPLES)[len(self.examples) + self.underivable :]
+        return read_examples(self.data_file(EXAMPLES))[len(self.examples) + self.underivable :]
+
+    def data_file(self, name: str) -> Path:
+        """Return the path of a file next to the examples; raise `DomainError` if it leads out of the folder."""
+        return path_inside(self.data, name)
 
     def adapter_path(self, target: Target) -> Path:
         """Return the path of the adapter for a target, next to the examples; the file may not exist."""
-        return self.data / f"adapter-{target}.gguf"
+        return self.data_file(f"adapter-{target}.gguf")
 
     def data_sha256(self, target: Target) -> str:
         """Return a hash of all training data for a target: utterances, contexts and outputs of the pool."""
@@ -85,8 +94,12 @@ class Domain:
 
     @property
     def grammar_path(self) -> Path:
-        """The file or folder of the grammar."""
-        return self.folder / self.table.constraint.grammar
+        """The file or folder of the grammar; all files of the domain's own grammar are inside its folder."""
+        path = self.folder / self.table.constraint.grammar
+        if self.own_grammar:
+            for file in (path, *path.rglob("*")):
+                path_inside(self.folder, file.relative_to(self.folder))
+        return path
 
     @property
     def grammar(self) -> Grammar:
@@ -141,7 +154,8 @@ class Domain:
                 f"{self._check_command} shows where each of them fails.",
             )
         targeted = replace(self, examples=usable, underivable=len(paired) - len(usable))
-        targeted.__dict__.update(language=self.language, translator=self.translator)  # read and compiled once
+        shared = {name: self.__dict__[name] for name in LOADED_ONCE if name in self.__dict__}
+        targeted.__dict__.update(shared)
         return targeted
 
     def _with_canonical(self, example: Example, translator: Translator) -> Example | None:
@@ -181,9 +195,9 @@ class Domain:
     def template(self, name: str | None = None) -> Template:
         """Return a prompt template by name: a file of the folder, or a bundled one."""
         name = name or self.table.prompt[self.table.target]
-        path = self.folder / (name if name.endswith(".toml") else f"{name}.toml")
-        if name != "domain" and path.exists():
-            return read_template(read_text(path, DomainError), path)
+        path = path_inside(self.folder, name if name.endswith(".toml") else f"{name}.toml")
+        if name != "domain" and os.path.exists(path):  # unlike Path.exists, it accepts names of any length
+            return read_template(read_text(path, DomainError, MAX_TEMPLATE_BYTES), path)
         return bundled_template(name)
 
     def constraint(
@@ -218,47 +232,51 @@ class Domain:
     def known_outputs(self) -> tuple[Example, ...]:
         """Programs with their canonical utterances: those of the file `strings`, or of the examples."""
         name = self.table.constraint.strings
-        return self.examples if name is None else read_examples(self.data / name, ("program",))
+        return self.examples if name is None else read_examples(self.data_file(name), ("program",))
 
     @cached_property
     def _programs(self) -> dict[str, str]:
         return {e.canonical: e.program for e in reversed(self.known_outputs) if e.canonical is not None}
 
     @cached_property
-    def executor(self) -> Callable[[str], Any] | None:
-        """The function that executes programs, loaded on first use."""
+    def executor(self) -> Function | None:
+        """The function that executes programs, loaded on first use; raises `UsageError` if code may not run."""
         return self._function("executor", self.table.executor)
 
     @cached_property
-    def normal_form(self) -> Callable[[str], str] | None:
-        """The function that normalises programs for comparison, loaded on first use."""
-        return self._function("normal form", self.table.normal_form)
+    def normal_form(self) -> Function | None:
+        """The function that normalises programs for comparison, loaded like the executor."""
+        return self._function("normal_form", self.table.normal_form)
 
-    def _function(self, purpose: str, name: str | None) -> Callable[[str], Any] | None:
-        """Load a function from a file of the folder, or from a module."""
+    def _function(self, key: str, name: str | None) -> Function | None:
         if name is None:
             return None
-        source, _, attribute = name.partition(":")
-        path = self.folder / "domain.toml"
-        try:
-            module = load_file(self.folder / source) if source.endswith(".py") else importlib.import_module(source)
-        except Exception as error:
-            raise DomainError(f"the {purpose} {source} cannot be loaded: {error!r}", path) from error
-        function = getattr(module, attribute, None)
-        if not callable(function):
-            raise DomainError(f"the {purpose} {source} has no function `{attribute}`", path)
-        return function  # type: ignore[no-any-return]
+        if not self.allow_code:
+            raise UsageError(*self._not_trusted(key))
+        return load_function(self.folder, key, name, self.installed)
+
+    def _not_trusted(self, key: str) -> tuple[str, str]:
+        """Return why a function is not run, and what to do."""
+        return (
+            f"the {key.replace('_', ' ')} was not run: the folder is not trusted",
+            f"Review its code, then: fewparse trust {shlex.quote(str(self.folder))}, or --allow-code "
+            "(in Python, allow_code=True).",
+        )
+
+    def require_code(self) -> None:
+        """Raise `UsageError` if domain.toml names functions that may not run."""
+        for key in ("executor", "normal_form"):
+            if getattr(self.table, key) is not None and not self.allow_code:
+                raise UsageError(*self._not_trusted(key))
 
     def execute(self, program: str) -> Any:
-        """Return the denotation of a program; raise `ExecutionError` if it fails or is not JSON."""
-        if self.executor is None:
+        """Return the denotation of a program, a JSON value; raise `ExecutionError` if it has none."""
+        if self.table.executor is None:
             raise ExecutionError(f"the domain {self.name} has no executor")
-        try:
-            answer = self.executor(program)
-            json.dumps(answer, allow_nan=False, sort_keys=True)
-        except Exception as error:
-            raise ExecutionError(str(error) or type(error).__name__) from error
-        return answer
+        if not self.allow_code:
+            raise ExecutionError(*self._not_trusted("executor"))
+        assert self.executor is not None
+        return self.executor(program)
 
     def check(self, target: Target | None = None, prompt: str | None = None) -> None:
         """Load everything that a parse needs, so that mistakes are reported before a model is loaded."""
@@ -268,14 +286,6 @@ class Domain:
         if missing and not self.constraint_kind.synchronous:
             raise UsageError(f"the domain {self.name} lacks canonical utterances", "Use the target `program`.")
         self.constraint_kind.check(target)
-        _ = self.fold, self.template(prompt), self.executor, self.normal_form
-
-
-def load_file(path: Path) -> Any:
-    """Import a Python file of a domain folder as a module."""
-    spec = importlib.util.spec_from_file_location(f"fewparse_domain_{path.parent.name}_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no Python file at {path}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+        _ = self.fold, self.template(prompt)
+        if self.allow_code:
+            _ = self.executor, self.normal_form

@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fewparse.errors import DomainError, UnknownName
+from fewparse.errors import DomainError, UnknownName, shortened
 from fewparse.example import Example
 from fewparse.files import parse_json_line, read_text
 from fewparse.text import is_unicode
 
 EXAMPLES = "examples.jsonl"
 PAIR = ("utterance", "program")
+MAX_LINE_CHARS = 1_000_000
 
 
 def read_examples(path: Path, required: Sequence[str] = PAIR) -> tuple[Example, ...]:
@@ -27,19 +28,24 @@ def numbered_examples(path: Path, required: Sequence[str] = PAIR) -> Iterator[tu
 
 def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:
     """Read one line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
-    source = "\n" * (number - 1) + text
-    value = parse_json_line(text, number, path, DomainError)
+
+    def mistake(message: str, column: int | None, hint: str | None = None) -> DomainError:
+        return DomainError(message, path, number, column, "\n" * (number - 1) + text, hint)
+
+    if len(text) > MAX_LINE_CHARS:
+        raise DomainError(f"the line has more than {MAX_LINE_CHARS:,} characters", path, number)
+    value = parse_json_line(text, number, path, DomainError, unique_keys=True)
     known = Example.__dataclass_fields__
     for key, field in value.items():
+        if key in known and isinstance(field, str) and is_unicode(field):
+            continue
         column = text.find(json.dumps(key)) + 1 or None
         if key not in known:
-            hint = UnknownName("key", key, known).hint
-            raise DomainError(f"unknown key {key!r}", path, number, column, source, hint)
+            raise mistake(f"unknown key {shortened(key)}", column, UnknownName("key", key, known).hint)
         if not isinstance(field, str):
-            raise DomainError(f"`{key}` must be a string", path, number, column, source)
-        if not is_unicode(field):
-            raise DomainError(f"`{key}` contains a lone surrogate", path, number, column)
+            raise mistake(f"`{key}` must be a string", column)
+        raise DomainError(f"`{key}` contains a lone surrogate", path, number, column)
     for key in required:
         if not value.get(key, "").strip():
-            raise DomainError(f"`{key}` is missing or empty", path, number, 1, source)
+            raise mistake(f"`{key}` is missing or empty", 1)
     return Example(**{"utterance": "", **value})

@@ -14,7 +14,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
 from fewparse.domains.schema import read_domain_table
 from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
-from fewparse.files import user_path
+from fewparse.files import path_inside, user_path
 from fewparse.registry import Registry
 
 SETTINGS = "domain.toml"
@@ -52,20 +52,23 @@ def package() -> Path:
     return Path(str(resources.files("fewparse.domains")))
 
 
-def find_domain(name_or_path: str | Path, data: Path | None = None) -> Domain:
+def find_domain(name_or_path: str | Path, data: Path | None = None, allow_code: bool = True) -> Domain:
     """Return a domain without its examples: enough to execute programs and to inspect the grammar."""
     name = str(name_or_path)
     if dataset := dataset_of(name):
         table = read_domain_table(dataset.folder / SETTINGS).model_copy(update=dataset.settings(name))
-        return Domain(dataset.folder, table, (), data_folder(data) / name)
-    folder = bundled_domains().get(name) or installed_domains().get(name) or user_path(name_or_path)
+        return Domain(dataset.folder, table, (), data_folder(data) / name, installed=True)
+    part_of_package = bundled_domains().get(name) or installed_domains().get(name)
+    folder = part_of_package or user_path(name_or_path)
     if not folder.is_dir():
         raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")
     if not (folder / SETTINGS).exists():
         raise DomainError(
             "the folder has no domain.toml", folder, hint="`fewparse new NAME` creates a domain folder."
         )
-    return Domain(folder, read_domain_table(folder / SETTINGS), (), folder)
+    installed = part_of_package is not None or folder.absolute() in bundled_domains().values()
+    table = read_domain_table(path_inside(folder, SETTINGS))
+    return Domain(folder, table, (), folder, allow_code=allow_code or installed, installed=installed)
 
 
 def load_domain(
@@ -76,17 +79,20 @@ def load_domain(
     grammar: Path | None = None,
     copy: bool | None = None,
     isolate_grammar: bool = False,
+    allow_code: bool = True,
 ) -> Domain:
     """Load a domain by its name, or by the path of its folder.
 
     `data` is the folder of downloaded datasets. The others override settings of the domain: `pool` (how many of
     the training examples to use), `constraint` (its kind), `grammar` (a file or folder), and `copy` (whether free
     text must be copied from the utterance). `isolate_grammar` is for grammars that are not trusted: see `Domain`.
+    With `allow_code` false, no code of the folder runs: programs are not executed, unless the domain is part of an
+    installed package.
     """
-    domain = with_overrides(find_domain(name_or_path, data), constraint, grammar, copy)
+    domain = with_overrides(find_domain(name_or_path, data, allow_code), constraint, grammar, copy)
     domain = replace(domain, isolate_grammar=isolate_grammar)
     table = domain.table
-    path = domain.data / EXAMPLES
+    path = domain.data_file(EXAMPLES)
     if domain.data != domain.folder and not path.exists():
         benchmark = domain.name.partition("/")[0]
         raise DataUnavailable(

@@ -17,16 +17,17 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fewparse.domains.constraints import CONSTRAINT_KINDS
-from fewparse.errors import DomainError, UnknownName
+from fewparse.errors import MAX_NAME, DomainError, UnknownName
 from fewparse.example import Target
-from fewparse.files import parse_toml, read_text
+from fewparse.files import MAX_NAME_BYTES, parse_toml, read_text
 from fewparse.grammar.induction.induce import MergeLevel
 from fewparse.grammar.readers.load import Dialect
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.registry import Registry
 from fewparse.retrieve.retriever import RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
-from fewparse.search.settings import MAX_WIDTH
+from fewparse.search.settings import RANGES
+from fewparse.text import CONTROLS
 
 
 def name_in(registry: Registry[Any]) -> AfterValidator:
@@ -42,8 +43,40 @@ def name_in(registry: Registry[Any]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def in_range(name: str) -> Any:
+    """Return the constraint of a numeric option."""
+    _, low, high = RANGES[name]
+    return Field(ge=low, le=high)
+
+
+def check_file_name(name: str) -> str:
+    """Validate the path of a file of the folder; links out of the folder are found when the file is read."""
+    parts = re.split(r"[/\\]", name)
+    if not name or ".." in parts or parts[0] == "" or ":" in parts[0] or CONTROLS.search(name):
+        raise PydanticCustomError("file_name", "must be the path of a file inside the domain folder, without `..`")
+    if any(len(part.encode()) > MAX_NAME_BYTES for part in parts) or len(name) > MAX_PATH_CHARS:
+        raise PydanticCustomError("file_name", "the path is too long")
+    return name
+
+
+def check_function_name(name: str) -> str:
+    """Validate the name of a function: its file and function, or its module and function."""
+    source, _, function = name.partition(":")
+    if not function.isidentifier():
+        raise PydanticCustomError("function", 'must name a file and a function, as in "executor.py:execute"')
+    if source.endswith(".py"):
+        check_file_name(source)
+    elif not all(part.isidentifier() for part in source.split(".")):
+        raise PydanticCustomError("function", "the file of a function must be a .py file of the folder")
+    return name
+
+
+MAX_SETTINGS_BYTES = 1_000_000
+MAX_PATH_CHARS = 1000
+
 Names = Annotated[tuple[str, ...], Strict(False)]
-FunctionName = Annotated[str, Field(pattern=r"^[\w./-]+:\w+$")]
+FileName = Annotated[str, AfterValidator(check_file_name)]
+FunctionName = Annotated[str, AfterValidator(check_function_name)]
 
 
 class Table(BaseModel):
@@ -60,8 +93,8 @@ def for_both_targets(value: object) -> object:
 class PromptTable(Table):
     """`prompt`: the name of the prompt template for each target."""
 
-    program: str = "lisp"
-    canonical: str = "canonical"
+    program: FileName = "lisp"
+    canonical: FileName = "canonical"
 
     def __getitem__(self, target: Target) -> str:
         return self.program if target == "program" else self.canonical
@@ -71,7 +104,7 @@ class RetrieveTable(Table):
     """[retrieve]: which examples the prompt contains, and in which order."""
 
     retriever: Annotated[str, name_in(RETRIEVERS)] = "embedding"
-    examples: Annotated[int, Field(ge=0, le=1000)] = 10
+    examples: Annotated[int, in_range("examples")] = 10
     order: Order = "best-last"
     fold: Names = ()
 
@@ -83,8 +116,8 @@ class ConstraintTable(Table):
     """
 
     kind: Annotated[str, name_in(CONSTRAINT_KINDS)] = "grammar"
-    strings: str | None = None
-    grammar: str = "grammar.lark"
+    strings: FileName | None = None
+    grammar: FileName = "grammar.lark"
     dialect: Dialect | None = None
     merge: MergeLevel = "typed"
     scorer: ScorerName = "learned"
@@ -92,7 +125,7 @@ class ConstraintTable(Table):
     copy_rules: Annotated[Names, Field(alias="copy")] = ()
 
 
-Tokens = Annotated[int, Field(ge=1, le=4096)]
+Tokens = Annotated[int, in_range("max_tokens")]
 
 
 class MaxTokensTable(Table):
@@ -109,9 +142,9 @@ class SearchTable(Table):
     """[search]: how to decode."""
 
     decoder: Annotated[str, name_in(DECODERS)] = "speculative"
-    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)] = 5
-    temperature: Annotated[float, Field(ge=0, le=10)] = 0.5
-    rerank: Annotated[float, Field(ge=0, le=100)] = 0.0
+    width: Annotated[int, in_range("width")] = 5
+    temperature: Annotated[float, in_range("temperature")] = 0.5
+    rerank: Annotated[float, in_range("rerank")] = 0.0
     vote: bool = False
     max_tokens: Annotated[MaxTokensTable, BeforeValidator(for_both_targets)] = MaxTokensTable()
 
@@ -119,7 +152,9 @@ class SearchTable(Table):
 class DomainTable(Table):
     """The whole file."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$")]
+    name: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*$", max_length=100)
+    ]
     description: str = ""
     target: Target = "program"
     executor: FunctionName | None = None
@@ -142,7 +177,7 @@ class DomainTable(Table):
 
 def read_domain_table(path: Path) -> DomainTable:
     """Read `domain.toml`; every mistake is a `DomainError` with its line."""
-    source = read_text(path, DomainError)
+    source = read_text(path, DomainError, MAX_SETTINGS_BYTES)
     table = parse_toml(source, path)
     schema = schema_for(table)
     try:
@@ -151,7 +186,7 @@ def read_domain_table(path: Path) -> DomainTable:
         first = error.errors()[0]
         where = [part for part in first["loc"] if isinstance(part, str)]
         at = line_of(source, where)
-        key = ".".join(where)
+        key = ".".join(where)[:MAX_NAME]
         if first["type"] == "extra_forbidden":
             owner = owner_of(schema, where)
             known = [f.alias or name for name, f in owner.model_fields.items()]

@@ -101,7 +101,7 @@ def load_split(domain: Domain, split: Split) -> tuple[Example, ...]:
     files = split_files(domain)
     if split not in files:
         raise UnknownName("split", split, [TEST, TRAIN, *files])
-    if not (items := read_examples(files[split])):
+    if not (items := read_examples(domain.data_file(files[split].name))):
         raise DomainError("there are no examples", files[split])
     return items
 

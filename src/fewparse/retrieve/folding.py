@@ -11,7 +11,8 @@ from fewparse.grammar.rules import Grammar, Text, reachable_names
 from fewparse.lm.usage import Usage
 from fewparse.retrieve.retriever import Retriever
 
-WORD = re.compile(r"[\w:.]*\w")
+WORD = re.compile(r"[\w:.]+")
+PUNCTUATION = ":."
 Fold = Callable[[str], str]
 
 
@@ -38,10 +39,12 @@ def folding(rules: Mapping[str, str]) -> Fold:
     """Return a function that replaces known words by their rule, and words with a digit by `number`."""
 
     def replaced(match: re.Match[str]) -> str:
-        word = match.group().lower()
+        text = match.group()
+        word = text.rstrip(PUNCTUATION)  # a pattern that ends at the last letter takes quadratic time
+        rest = text[len(word) :]
         if any(char.isdigit() for char in word):
-            return "number"
-        return rules.get(word, match.group())
+            return f"number{rest}"
+        return rules.get(word.lower(), word) + rest
 
     return lambda text: WORD.sub(replaced, text)
 

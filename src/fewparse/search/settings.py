@@ -1,11 +1,37 @@
-"""The settings of a search."""
+"""The settings of a search, and the ranges of all numeric options."""
 
+import math
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
 
 from fewparse.errors import UsageError
 from fewparse.search.decoder import DECODERS
 
 MAX_WIDTH = 100
+RANGES: dict[str, tuple[type, float, float]] = {
+    "width": (Integral, 1, MAX_WIDTH),
+    "temperature": (Real, 0, 10),
+    "max_tokens": (Integral, 1, 65_536),
+    "rounds": (Integral, 1, 1000),
+    "seed": (Integral, 0, 2**32 - 1),
+    "alternatives": (Integral, 0, 1_000_000),
+    "margin": (Real, 0, math.inf),
+    "rerank": (Real, 0, 100),
+    "examples": (Integral, 0, 10_000),
+    "n_best": (Integral, 1, 1000),
+}
+"""Type, minimum and maximum of the numeric options, in domain.toml, on the command line and in Python."""
+
+
+def check_range(name: str, value: Any) -> None:
+    """Raise `UsageError` if the value of a numeric option is not a number, or out of range."""
+    kind, low, high = RANGES[name]
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if not (is_number and low <= value <= high):
+        what = "a whole number" if kind is Integral else "a number"
+        shown = f"{value!r:.40}" if not isinstance(value, int) or abs(value) < 10**40 else "too large"
+        raise UsageError(f"the {name} is {shown}; it must be {what} between {low:,} and {high:,}")
 
 
 @dataclass(frozen=True)
@@ -34,11 +60,5 @@ class SearchSettings:
 
     def __post_init__(self) -> None:
         DECODERS.check(self.decoder)
-        if not 1 <= self.width <= MAX_WIDTH:
-            raise UsageError(f"the width is {self.width}; it must be between 1 and {MAX_WIDTH}")
-        if not 0 <= self.temperature <= 10:
-            raise UsageError(f"the temperature is {self.temperature}; it must be between 0 and 10")
-        if self.max_tokens < 1 or self.rounds < 1:
-            raise UsageError("max_tokens and rounds must be at least 1")
-        if self.seed < 0:
-            raise UsageError(f"the seed is {self.seed}; it must be at least 0")
+        for name in RANGES.keys() & self.__dataclass_fields__.keys():
+            check_range(name, getattr(self, name))
