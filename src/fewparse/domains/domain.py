@@ -38,9 +38,8 @@ class Domain:
     examples, usually in the same folder. `examples` is the pool of training examples. `own_grammar` is false if
     the caller replaced the grammar; `underivable` counts examples of the pool that the grammar does not derive.
     With `isolate_grammar`, a child process compiles the grammar first, so that one that breaks the engine is an
-    error.
-    `allow_code` is whether the functions that domain.toml names may run; `installed` is whether the folder is part
-    of an installed package.
+    error. `allow_code` is whether the functions that domain.toml names may run; `installed` is whether the folder
+    is part of an installed package.
     """
 
     folder: Path
