@@ -1,5 +1,6 @@
 """Retry policy for HTTP requests: limits, exponential backoff, and the Retry-After header."""
 
+import math
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from fewparse.errors import UsageError
 FIRST_WAIT = 0.25
 MAX_WAIT = 30.0
 MAX_DOUBLINGS = 16
+MAX_SECONDS = 1_000_000.0
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,10 @@ class RetryPolicy:
     max_attempts: int | None = None
 
     def __post_init__(self) -> None:
-        if self.timeout <= 0 or self.deadline <= 0:
-            raise UsageError("the timeout and the deadline must be more than 0 seconds")
+        if not (0 < self.timeout <= MAX_SECONDS and 0 < self.deadline <= MAX_SECONDS):  # NaN is neither
+            raise UsageError(
+                f"the timeout and the deadline must be more than 0 and at most {MAX_SECONDS:,.0f} seconds"
+            )
 
 
 class RetryableError(Exception):
@@ -52,11 +56,13 @@ def parse_retry_after(header: str | None) -> float | None:
     """Return the seconds in a Retry-After header, a number or an HTTP date; None if missing or malformed."""
     value = (header or "").strip()
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:
         date = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
+        left = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)
+    except (ValueError, OverflowError, TypeError, IndexError):  # the last two: mistakes of the standard library
         return None
-    return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+    return max(0.0, left.total_seconds())
