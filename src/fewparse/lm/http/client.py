@@ -202,6 +202,7 @@ class HttpClient:
             content = parse(payload)
         except FewparseError as error:  # it may quote the server
             error.message = self._secrets.mask(error.message)
+            error.args = (error.message,)
             raise
         self._has_responded = True
         return payload if self._secrets.keep(raw.body) else None, content
@@ -228,9 +229,14 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
 
 def parse_json(body: bytes) -> Any:
-    """Return the value of a JSON text; None if it is not valid, nested too deeply, or has too many values."""
+    """Return the value of a JSON text; None if it is not valid or nested too deeply.
+
+    Raises ServerUnsupported if it has so many values that they would fill the memory.
+    """
     if sum(map(body.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:
-        return None
+        raise ServerUnsupported(
+            f"the server's response has more than {MAX_JSON_VALUES:,} values", "Use an OpenAI-compatible server."
+        )
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

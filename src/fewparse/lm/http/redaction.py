@@ -15,9 +15,9 @@ REFUSED_FROM, UNCACHED_FROM, BLOCK = 12, 8, 10
 """Shorter secrets occur in a whole response by chance: some keys are placeholders such as `lm-studio`."""
 MAX_MASKED_LENGTH = 20_000
 MASK = "***"
-# A letter or digit, plain or as an escape of URLs, JSON or HTML.
-CHARACTER = re.compile(r"%([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|&#x([0-9A-Fa-f]{2});|([0-9A-Za-z])")
-ESCAPE = re.compile(rb"%([2-7][0-9A-Fa-f])|\\u00([2-7][0-9A-Fa-f])|&#x([2-7][0-9A-Fa-f]);")
+# An escape of URLs, JSON or HTML, a line break or tab of JSON, or a letter or digit.
+ESCAPED = r"%([2-7][0-9A-Fa-f])|\\u00([2-7][0-9A-Fa-f])|&#x([2-7][0-9A-Fa-f]);|\\[bfnrt]"
+ESCAPE, CHARACTER = re.compile(ESCAPED.encode()), re.compile(rf"{ESCAPED}|([0-9A-Za-z])")
 ALPHANUMERIC = (string.ascii_letters + string.digits).encode()
 OTHERS = bytes(set(range(256)) - set(ALPHANUMERIC))
 LOWER = bytes.maketrans(string.ascii_uppercase.encode(), string.ascii_lowercase.encode())
@@ -111,12 +111,15 @@ def normalised(text: str) -> str:
 
 
 def character(match: re.Match[str]) -> str:
-    """Return the character that a match of `CHARACTER` stands for, in lower case; a space if it is not ASCII."""
+    """Return the character that a match of `CHARACTER` stands for, in lower case; a space for a line break."""
     code = match[1] or match[2] or match[3]
-    if code is None:
-        return match[4].lower()
-    char = chr(int(code, 16))
-    return char.lower() if char.isascii() else " "
+    return chr(int(code, 16)).lower() if code else (match[4] or " ").lower()
+
+
+def unescaped(match: re.Match[bytes]) -> bytes:
+    """Return the character that a match of `ESCAPE` stands for; a space for a line break."""
+    code = match[1] or match[2] or match[3]
+    return bytes.fromhex(code.decode()) if code else b" "
 
 
 def blocks_of(forms: Iterable[Form], least: int) -> tuple[bytes, ...]:
@@ -130,8 +133,7 @@ def contains(data: bytes, blocks: tuple[bytes, ...]) -> bool:
         return False
     texts = [data.translate(LOWER, OTHERS)]
     if ESCAPE.search(data):
-        unescaped = ESCAPE.sub(lambda found: bytes.fromhex((found[1] or found[2] or found[3]).decode()), data)
-        texts.append(unescaped.translate(LOWER, OTHERS))
+        texts.append(ESCAPE.sub(unescaped, data).translate(LOWER, OTHERS))
     return any(block in text for text in texts for block in blocks)
 
 
