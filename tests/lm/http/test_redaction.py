@@ -148,10 +148,13 @@ class SpellingServer(ToyServer):
         return response
 
 
-def test_tokens_that_spell_a_secret_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    with SpellingServer() as server, model_at(server.url, capabilities_of(COMPLIANT), key=KEY) as model:
-        with pytest.raises(ServerUnsupported, match="API key"):
-            model.sample(plain_prompt("pear"), [()], Sampling(2, 1.0, 50), Usage())
+def test_tokens_that_spell_a_secret_are_not_used() -> None:
+    with (
+        SpellingServer() as server,
+        model_at(server.url, capabilities_of(COMPLIANT), key=KEY) as model,
+        pytest.raises(ServerUnsupported, match="API key"),
+    ):
+        model.sample(plain_prompt("pear"), [()], Sampling(2, 1.0, 50), Usage())
 
 
 @pytest.mark.parametrize(
