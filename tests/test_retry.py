@@ -18,7 +18,7 @@ DATES = st.from_regex(
 
 
 @pytest.mark.parametrize(
-    "limits", [(0, 1), (1, 0), (-1, 1), (math.nan, 1), (1, math.nan), (math.inf, 1), (1, 1e300)]
+    "limits", [(0, 1), (1, 0), (-1, 1), (math.nan, 1), (1, math.nan), (math.inf, 1), (1e300, 1)]
 )
 def test_timeout_and_deadline_must_be_positive(limits: tuple[float, float]) -> None:
     with pytest.raises(UsageError, match="more than 0"):
@@ -43,7 +43,7 @@ def test_waits_grow_vary_and_are_bounded(failures: int, seed: int) -> None:
         ("nan", None),
         ("inf", None),
         ("-inf", None),
-        ("1e9", 1e9),
+        ("1e300", 1e6),
         ("soon", None),
         ("", None),
         (" 2 ", 2),

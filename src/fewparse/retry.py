@@ -12,6 +12,7 @@ FIRST_WAIT = 0.25
 MAX_WAIT = 30.0
 MAX_DOUBLINGS = 16
 MAX_SECONDS = 1_000_000.0
+"""Sockets and locks reject much longer time limits."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,10 @@ class RetryPolicy:
     max_attempts: int | None = None
 
     def __post_init__(self) -> None:
-        if not (0 < self.timeout <= MAX_SECONDS and 0 < self.deadline <= MAX_SECONDS):  # NaN is neither
+        if not (0 < self.timeout <= MAX_SECONDS and self.deadline > 0):  # neither holds for NaN
             raise UsageError(
-                f"the timeout and the deadline must be more than 0 and at most {MAX_SECONDS:,.0f} seconds"
+                "the timeout and the deadline must be more than 0 seconds, "
+                f"and the timeout at most {MAX_SECONDS:,.0f}"
             )
 
 
@@ -53,11 +55,14 @@ def jittered_wait(failures: int) -> float:
 
 
 def parse_retry_after(header: str | None) -> float | None:
-    """Return the seconds in a Retry-After header, a number or an HTTP date; None if missing or malformed."""
+    """Return the seconds in a Retry-After header, a number or an HTTP date; None if missing or malformed.
+
+    They are at most `MAX_SECONDS`.
+    """
     value = (header or "").strip()
     try:
         seconds = float(value)
-        return max(0.0, seconds) if math.isfinite(seconds) else None
+        return min(max(0.0, seconds), MAX_SECONDS) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:
@@ -65,4 +70,4 @@ def parse_retry_after(header: str | None) -> float | None:
         left = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)
     except (ValueError, OverflowError, TypeError, IndexError):  # the last two: mistakes of the standard library
         return None
-    return max(0.0, left.total_seconds())
+    return min(max(0.0, left.total_seconds()), MAX_SECONDS)

@@ -98,7 +98,7 @@ def test_the_unchanged_responses_are_answers(behaviour: Behaviour, kind: str, en
         assert endpoint in {request.path for request in server.requests}
 
 
-@sizes("count", 8, 400)
+@sizes("count", 8, 150)
 @pytest.mark.parametrize(("behaviour", "kind", "endpoint"), CASES)
 def test_a_wrong_field_of_a_response_is_an_answer_or_an_error(
     behaviour: Behaviour, kind: str, endpoint: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -163,7 +163,7 @@ def saved_file(behaviour: Behaviour) -> Iterator[tuple[str, Path]]:
         yield server.url, capabilities_path(server.url, "toy", chat=False)
 
 
-@sizes("count", 60, 2000)
+@sizes("count", 60, 600)
 @pytest.mark.parametrize("behaviour", [COMPLIANT, LLAMA], ids=["compliant", "llama.cpp"])
 def test_a_wrong_field_of_saved_capabilities_is_no_problem(behaviour: Behaviour, count: int) -> None:
     draw = random.Random(7)
@@ -213,7 +213,7 @@ def test_a_pipe_or_a_folder_as_saved_capabilities_is_ignored(isolated_cache: Pat
     assert load_capabilities("there", "toy", chat=False) is None
 
 
-@sizes("count", 25, 500)
+@sizes("count", 25, 200)
 def test_a_wrong_cached_response_is_requested_again_or_an_error(count: int) -> None:
     draw = random.Random(3)
     with ToyServer() as server:
