@@ -151,3 +151,12 @@ class MutatingServer(ToyServer):
         if self.mutation is None:
             self.mutation = next(mutations(payload, self._draw))
         return self.mutation.apply(payload)  # type: ignore[no-any-return]
+
+
+class FixedMutation(MutatingServer):
+    """Makes one change to all responses of an endpoint."""
+
+    def __init__(self, behaviour: Behaviour, endpoint: str, mutation: Mutation) -> None:
+        super().__init__(behaviour, endpoint, 0)
+        self._first = 0
+        self.mutation = mutation

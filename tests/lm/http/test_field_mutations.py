@@ -27,7 +27,7 @@ from fewparse.search.settings import SearchSettings
 from fewparse.text import is_unicode, to_json
 from fewparse.vocabulary import BYTES
 from support.campaign import sizes
-from support.hostile_servers import MISSING, WRONG_VALUES, MutatingServer, Mutation, mutations
+from support.hostile_servers import MISSING, WRONG_VALUES, FixedMutation, MutatingServer, Mutation, mutations
 from support.prompts import plain_prompt
 from support.remote_models import capabilities_of
 from support.server_behaviours import COMPLIANT, LLAMA_CPP, Behaviour
@@ -123,15 +123,6 @@ REPORTED = [
 ]
 
 
-class FixedMutation(MutatingServer):
-    """Changes one field of all responses of an endpoint."""
-
-    def __init__(self, endpoint: str, mutation: Mutation) -> None:
-        super().__init__(LLAMA, endpoint, 0)
-        self._first = 0
-        self.mutation = mutation
-
-
 @pytest.mark.parametrize(("endpoint", "path"), REPORTED, ids=lambda value: str(value))
 def test_a_wrong_report_is_treated_as_unknown(
     endpoint: str, path: tuple[str | int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -139,7 +130,7 @@ def test_a_wrong_report_is_treated_as_unknown(
     draw = random.Random(str(path))
     for value in draw.sample([*WRONG_VALUES, MISSING], 8):
         monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path / str(id(value))))
-        with FixedMutation(endpoint, Mutation(path, value)) as server:
+        with FixedMutation(LLAMA, endpoint, Mutation(path, value)) as server:
             settings = RemoteSettings(server.url, retry=RETRY)
             _, _, found = probe_model("openai", "toy", settings)
             assert found.slots is None or 1 <= found.slots <= 1024
@@ -149,7 +140,7 @@ def test_a_wrong_report_is_treated_as_unknown(
 
 
 def test_the_probe_says_which_report_is_not_valid() -> None:
-    with FixedMutation("/props", Mutation(("total_slots",), "\x1b[31mabc")) as server:
+    with FixedMutation(LLAMA, "/props", Mutation(("total_slots",), "\x1b[31mabc")) as server:
         _, _, found = probe_model("openai", "toy", RemoteSettings(server.url, retry=RETRY))
     assert found.ignored == (r"total_slots is '\x1b[31mabc': input should be a valid integer",)
     assert ("not valid", found.ignored[0], "treated as not reported") in list(found.table())

@@ -197,7 +197,9 @@ class HttpClient:
                     f"{self.url} returned a web page: it is not an OpenAI-compatible server", hint
                 )
             raise RetryableError("the response is incomplete or not JSON")
-        self.check_secrets(raw.body)
+        keep = self._secrets.keep(raw.body)
+        if not keep:
+            self.check_secrets(raw.body)
         try:
             content = parse(payload)
         except FewparseError as error:  # it may quote the server
@@ -205,7 +207,7 @@ class HttpClient:
             error.args = (error.message,)
             raise
         self._has_responded = True
-        return payload if self._secrets.keep(raw.body) else None, content
+        return payload if keep else None, content
 
     def _url(self, path: str) -> str:
         """Append `/v1/...` to the base URL, and other paths to the root of the server."""

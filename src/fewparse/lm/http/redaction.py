@@ -18,6 +18,7 @@ MASK = "***"
 # An escape of URLs, JSON or HTML, a line break or tab of JSON, or a letter or digit.
 ESCAPED = r"%([2-7][0-9A-Fa-f])|\\u00([2-7][0-9A-Fa-f])|&#x([2-7][0-9A-Fa-f]);|\\[bfnrt]"
 ESCAPE, CHARACTER = re.compile(ESCAPED.encode()), re.compile(rf"{ESCAPED}|([0-9A-Za-z])")
+ESCAPE_STARTS = (b"%", b"\\", b"&#x")
 ALPHANUMERIC = (string.ascii_letters + string.digits).encode()
 OTHERS = bytes(set(range(256)) - set(ALPHANUMERIC))
 LOWER = bytes.maketrans(string.ascii_uppercase.encode(), string.ascii_lowercase.encode())
@@ -132,7 +133,7 @@ def contains(data: bytes, blocks: tuple[bytes, ...]) -> bool:
     if not blocks:
         return False
     texts = [data.translate(LOWER, OTHERS)]
-    if ESCAPE.search(data):
+    if any(start in data for start in ESCAPE_STARTS):  # much faster than a search for the pattern
         texts.append(ESCAPE.sub(unescaped, data).translate(LOWER, OTHERS))
     return any(block in text for text in texts for block in blocks)
 
