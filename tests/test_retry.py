@@ -1,5 +1,6 @@
 """Retry policy: bounded exponential waits with jitter, and Retry-After headers of any kind."""
 
+import math
 import random
 import time
 from email.utils import formatdate
@@ -16,7 +17,9 @@ DATES = st.from_regex(
 )
 
 
-@pytest.mark.parametrize("limits", [(0, 1), (1, 0), (-1, 1)])
+@pytest.mark.parametrize(
+    "limits", [(0, 1), (1, 0), (-1, 1), (math.nan, 1), (1, math.nan), (math.inf, 1), (1e300, 1)]
+)
 def test_timeout_and_deadline_must_be_positive(limits: tuple[float, float]) -> None:
     with pytest.raises(UsageError, match="more than 0"):
         RetryPolicy(*limits)
@@ -33,7 +36,19 @@ def test_waits_grow_vary_and_are_bounded(failures: int, seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("7", 7), ("0.5", 0.5), ("-3", 0), ("nan", 0), ("soon", None), ("", None), (" 2 ", 2), (None, None)],
+    [
+        ("7", 7),
+        ("0.5", 0.5),
+        ("-3", 0),
+        ("nan", None),
+        ("inf", None),
+        ("-inf", None),
+        ("1e300", 1e6),
+        ("soon", None),
+        ("", None),
+        (" 2 ", 2),
+        (None, None),
+    ],
 )
 def test_retry_after_may_be_a_number(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header) == seconds

@@ -1,5 +1,6 @@
 """Retry policy for HTTP requests: limits, exponential backoff, and the Retry-After header."""
 
+import math
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from fewparse.errors import UsageError
 FIRST_WAIT = 0.25
 MAX_WAIT = 30.0
 MAX_DOUBLINGS = 16
+MAX_SECONDS = 1_000_000.0
+"""Sockets and locks reject much longer time limits."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,11 @@ class RetryPolicy:
     max_attempts: int | None = None
 
     def __post_init__(self) -> None:
-        if self.timeout <= 0 or self.deadline <= 0:
-            raise UsageError("the timeout and the deadline must be more than 0 seconds")
+        if not (0 < self.timeout <= MAX_SECONDS and self.deadline > 0):  # neither holds for NaN
+            raise UsageError(
+                "the timeout and the deadline must be more than 0 seconds, "
+                f"and the timeout at most {MAX_SECONDS:,.0f}"
+            )
 
 
 class RetryableError(Exception):
@@ -49,14 +55,19 @@ def jittered_wait(failures: int) -> float:
 
 
 def parse_retry_after(header: str | None) -> float | None:
-    """Return the seconds in a Retry-After header, a number or an HTTP date; None if missing or malformed."""
+    """Return the seconds in a Retry-After header, a number or an HTTP date; None if missing or malformed.
+
+    They are at most `MAX_SECONDS`.
+    """
     value = (header or "").strip()
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
+        return min(max(0.0, seconds), MAX_SECONDS) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:
         date = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
+        left = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)
+    except (ValueError, OverflowError, TypeError, IndexError):  # the last two: mistakes of the standard library
         return None
-    return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+    return min(max(0.0, left.total_seconds()), MAX_SECONDS)

@@ -1,6 +1,7 @@
 """Commands with a remote model: output and error messages for all kinds of servers."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from support.cli_runner import CommandResult, fewparse
 from support.domain_files import to_json_lines, write_domain
+from support.hostile_servers import ENDLESS, ESCAPES, SURROGATE, EndlessServer, FixedMutation, Mutation
 from support.loopback import unused_address
 from support.server_behaviours import Behaviour
 from support.toy_server import ToyServer
@@ -293,3 +295,43 @@ def test_probe_requires_a_remote_model(environment: dict[str, str]) -> None:
     assert_error(
         fewparse("models", "probe", "--base-url", unused_address(), env=environment), "the connection failed"
     )
+
+
+@pytest.mark.parametrize("value", [ESCAPES, SURROGATE, [ESCAPES], 10**400])
+def test_probe_shows_what_a_server_reports_safely(value: Any, environment: dict[str, str]) -> None:
+    with FixedMutation(Behaviour(props=True), "/props", Mutation(("total_slots",), value)) as server:
+        table = fewparse("models", "probe", "--base-url", server.url, env=environment)
+        as_json = fewparse("models", "probe", "--base-url", server.url, "--json", env=environment)
+    assert (table.code, as_json.code) == (0, 0)
+    assert "total_slots is" in table.out
+    assert "total_slots is" in json.loads(as_json.out)["ignored"][0]
+    assert not {"\x1b", "\x07"} & set(table.out + as_json.out)
+
+
+@pytest.mark.parametrize("name", ["header lines", "early hints", "a chunk extension", "empty deflate blocks"])
+def test_a_command_ends_soon_after_the_deadline(letters: str, environment: dict[str, str], name: str) -> None:
+    start = time.monotonic()
+    with EndlessServer(*ENDLESS[name], 0.02) as server:
+        ended = remote("parse", letters, server.url, environment, "--timeout", "0.3", "--deadline", "0.6")
+    assert_error(ended, "no response within")
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("text", [SURROGATE, ESCAPES])
+@pytest.mark.parametrize("options", [["--json"], []])
+def test_text_of_a_server_that_cannot_be_shown_is_no_problem(
+    letters: str, environment: dict[str, str], text: str, options: list[str]
+) -> None:
+    with FixedMutation(Behaviour(), "/v1/completions", Mutation(("choices", 0, "text"), text)) as server:
+        for command in ("parse", "eval"):
+            ended = remote(command, letters, server.url, environment, *options)
+            assert ended.code in (0, 1)
+            assert not {"\x1b", "\x07"} & set(ended.out + ended.err)
+
+
+@pytest.mark.parametrize("name", ["timeout", "deadline"])
+@pytest.mark.parametrize("value", ["nan", "0", "-1"])
+def test_limits_of_time_must_be_positive(
+    letters: str, toy: ToyServer, environment: dict[str, str], name: str, value: str
+) -> None:
+    assert_error(remote("parse", letters, toy.url, environment, f"--{name}={value}"), "more than 0", code=2)

@@ -88,10 +88,11 @@ def model_at(
     cache: ResponseCache | None = None,
     max_concurrency: int = 8,
     retry: RetryPolicy = RETRY,
+    key: str | None = None,
 ) -> Iterator[RemoteModel]:
     """A remote model at this URL, closed at the end."""
     kind: type[RemoteModel] = ChatModel if capabilities.chat else CompletionsModel
-    client = HttpClient(url, None, retry, cache, max_concurrency=max_concurrency)
+    client = HttpClient(url, key, retry, cache, max_concurrency=max_concurrency)
     model = kind(client, "toy", capabilities, budget or Budget(BudgetLimits(), None), max_concurrency)
     try:
         yield model

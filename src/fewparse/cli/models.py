@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from fewparse.cli import options
 from fewparse.cli.console import download_progress, echo, out
 from fewparse.cli.remote import remote_settings
 from fewparse.errors import UsageError
 from fewparse.lm import weights
-from fewparse.text import to_json
+from fewparse.text import printable, to_json
 
 app = typer.Typer(help="Download the embedded model; find out what a server supports.", no_args_is_help=True)
 
@@ -62,5 +63,5 @@ def probe(
     out.print(f"{kind}:{name} at {client.url}", style="bold", markup=False)
     table = Table("capability", "result", "consequence", box=None, pad_edge=False)
     for row in found.table():
-        table.add_row(*row)
+        table.add_row(*(Text(printable(cell)) for cell in row))  # a string would be read as markup
     out.print(table)

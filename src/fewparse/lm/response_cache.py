@@ -87,12 +87,13 @@ class ResponseCache:
         return self._working
 
     def get(self, key: str) -> Any | None:
-        """Return the value stored under a key, or None."""
+        """Return the value stored under a key; None if there is none, or it is not JSON or too large."""
         text = self._attempt(lambda connection: response_store.look_up(connection, key), None)
+        value = None if text is None or len(text) > self.limit else parse_stored(text)
         with self._lock:
-            self._hits += text is not None
-            self._misses += text is None
-        return None if text is None else json.loads(text)
+            self._hits += value is not None
+            self._misses += value is None
+        return value
 
     def put(self, key: str, value: Any) -> None:
         """Store a value; when this returns, it is on disk even if the process is killed.
@@ -177,6 +178,14 @@ class ResponseCache:
             f"the response cache {self.path} cannot be used ({reason(error)}): continuing without it. "
             "To use another folder, set FEWPARSE_CACHE."
         )
+
+
+def parse_stored(text: bytes) -> Any | None:
+    """Return the value of a stored JSON text; None if it is not valid."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def reason(error: Exception) -> str:

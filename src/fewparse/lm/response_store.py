@@ -94,17 +94,17 @@ def look_up(connection: sqlite3.Connection, key: str) -> bytes | None:
     """Return the text stored under a key, or None, and record the use.
 
     A use is recorded at most once a minute, as it needs a write. SQLite does not detect all damage: a text that
-    does not match its checksum is deleted.
+    does not match its checksum, or a value of another type, is deleted.
     """
     row = connection.execute("SELECT value, checksum, last_used FROM responses WHERE key = ?", (key,)).fetchone()
     if row is None:
         return None
-    text = checked(row[0], bytes)
-    if row[1] != checksum(key, text):
+    text, expected, last_used = row
+    if not isinstance(text, bytes) or not isinstance(last_used, float) or expected != checksum(key, text):
         connection.execute("DELETE FROM responses WHERE key = ?", (key,))
         return None
     now = time.time()
-    if abs(now - checked(row[2], float)) > SECONDS_BETWEEN_USES:
+    if abs(now - last_used) > SECONDS_BETWEEN_USES:
         connection.execute("UPDATE responses SET last_used = ? WHERE key = ?", (now, key))
     return text
 
@@ -153,8 +153,16 @@ def contents(connection: sqlite3.Connection) -> Contents:
             connection.execute(f"SELECT created FROM responses ORDER BY id {order} LIMIT 1").fetchone()
             for order in ("ASC", "DESC")
         ]
-    oldest, newest = (datetime.fromtimestamp(checked(row[0], float), UTC) if row else None for row in ends)
+    oldest, newest = (moment(row[0]) if row else None for row in ends)
     return Contents(entries, size, oldest, newest)
+
+
+def moment(value: object) -> datetime:
+    """Return a time of the file; raise `Damaged` if it is not one."""
+    try:
+        return datetime.fromtimestamp(checked(value, float), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise Damaged("its contents are invalid") from None
 
 
 def number(connection: sqlite3.Connection, query: str) -> int:

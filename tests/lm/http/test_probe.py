@@ -44,6 +44,7 @@ OF_A_COMPLIANT_SERVER: dict[str, Any] = {
     "context_length": None,
     "end_ids": (),
     "tokens": None,
+    "ignored": (),
 }
 OF_LLAMA_CPP = OF_A_COMPLIANT_SERVER | {
     "logprobs_format": "content",
@@ -287,7 +288,7 @@ def test_capabilities_are_saved_for_each_server_model_and_kind(isolated_cache: P
             assert fresh[2] == first[2]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"version": 0}', '{"version": 2, "tokens": ["?"]}'])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"version": 0}', '{"version": 3, "capabilities": {}}'])
 def test_a_damaged_file_is_ignored_and_rewritten(isolated_cache: Path, damage: str) -> None:
     with ToyServer(LLAMA_CPP) as toy:
         settings = RemoteSettings(base_url=toy.url)

@@ -10,8 +10,9 @@ from fewparse.errors import ServerUnsupported
 from fewparse.lm.http.budget import Budget
 from fewparse.lm.http.client import HttpClient, Response
 from fewparse.lm.http.errors import PROBE_HINT
-from fewparse.lm.http.wire import REPLACEMENT, Choice, Reply, has_valid_logprobs, matches_text, parse_reply
+from fewparse.lm.http.wire import Choice, Reply, has_valid_logprobs, matches_text, parse_reply, spelling
 from fewparse.lm.usage import Usage
+from fewparse.text import REPLACEMENT
 from fewparse.threads import run_concurrently
 
 
@@ -136,6 +137,7 @@ class Batcher:
         stop = "".join(request.body.get("stop") or ()).encode()
         choices = tuple(strip_prefix(choice, request.assistant_prefix) for choice in reply.choices)
         for choice in choices:
+            self.client.check_secrets(spelling(choice.entries))
             if choice.text.strip(f" {REPLACEMENT}") and not choice.entries:
                 raise ServerUnsupported(f"{url} returned a completion without log-probabilities", PROBE_HINT)
             if not all(map(has_valid_logprobs, choice.entries[1 if request.body.get("echo") else 0 :])):

@@ -3,15 +3,18 @@
 import base64
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+
+from fewparse.errors import DataError
+from fewparse.files import read_bytes, write_atomically
 from fewparse.lm.http.responses import END_BYTES
-from fewparse.lm.http.wire import Choice, Entry
+from fewparse.lm.http.schema import MAX_VOCABULARY, ContextLength, Slots, TokenId
+from fewparse.lm.http.wire import Choice, Entry, LogprobsFormat
 from fewparse.lm.model import ScoredToken
 from fewparse.lm.weights import cache_folder
 from fewparse.vocabulary import Vocabulary, is_text
@@ -36,7 +39,13 @@ NO_CUTOFFS = {"top_k": -1, "min_p": 0}
 """Fields that disable a server's default sampling cut-offs; some servers reject them."""
 NOISE = 0.5
 """Nats by which the same log-probability may differ between requests."""
-VERSION = 2
+MAX_N = 1_000
+VERSION = 3
+
+
+def from_base64(value: Any) -> Any:
+    """Return the bytes of a text in base 64, other values unchanged; raise ValueError if it is not valid."""
+    return base64.b64decode(value, validate=True) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,10 @@ class Capabilities:
     """The results of a probe."""
 
     chat: bool
-    logprobs_format: str
-    top_logprobs: int
+    logprobs_format: LogprobsFormat
+    top_logprobs: Annotated[int, Field(ge=1, le=MAX_VOCABULARY)]
     unrestricted_sampling: bool
-    max_n: int
+    max_n: Annotated[int, Field(ge=1, le=MAX_N)]
     distinct_samples: bool
     seed: bool
     stop: StopHandling
@@ -59,11 +68,13 @@ class Capabilities:
     tokenizer: Tokenizer | None = None
     grammar: GrammarField | None = None
     continuation: Continuation | None = None
-    slots: int | None = None
-    context_length: int | None = None
-    end_ids: tuple[int, ...] = ()
-    tokens: tuple[bytes, ...] | None = None
+    slots: Slots | None = None
+    context_length: ContextLength | None = None
+    end_ids: tuple[TokenId, ...] = ()
+    tokens: tuple[Annotated[bytes, BeforeValidator(from_base64)], ...] | None = None
     """All tokens of the vocabulary, if the server reports them."""
+    ignored: tuple[str, ...] = ()
+    """What the server reports about itself that is not valid, and is treated as not reported."""
 
     @property
     def vocabulary(self) -> Vocabulary | None:
@@ -120,6 +131,8 @@ class Capabilities:
         context_length = self.context_length or f"not reported: {DEFAULT_CONTEXT_LENGTH} is assumed"
         yield "context length", str(context_length), ""
         yield "parallel slots", str(self.slots or "not reported"), ""
+        for reason in self.ignored:
+            yield "not valid", reason, "treated as not reported"
 
     def _lists_consequence(self) -> str:
         if self.prompt_lists and self.slots:
@@ -127,30 +140,44 @@ class Capabilities:
         return "many prefixes per request" if self.prompt_lists else "one request per prefix"
 
 
+class SavedCapabilities(BaseModel):
+    """The content of a file with the results of a probe."""
+
+    version: Literal[3]
+    capabilities: Capabilities
+
+    @model_validator(mode="after")
+    def known_end_ids(self) -> Self:
+        """Raise ValueError if an end token is not in the vocabulary."""
+        found = self.capabilities
+        if found.tokens is not None and not valid_end_ids(found.end_ids, found.tokens):
+            raise ValueError("an end token is not in the vocabulary")
+        return self
+
+
+def valid_end_ids(end_ids: Iterable[int], tokens: Sequence[bytes]) -> bool:
+    """Return whether end tokens are in the vocabulary."""
+    return all(i < len(tokens) for i in end_ids)
+
+
 def load_capabilities(url: str, model: str, chat: bool) -> Capabilities | None:
     """Load the results of an earlier probe; None if there are none or the file is damaged."""
     try:
-        saved = json.loads(capabilities_path(url, model, chat).read_text(encoding="utf-8"))
-        if saved.pop("version") != VERSION:
-            return None
-        encoded = saved["tokens"]
-        tokens = None if encoded is None else tuple(map(base64.b64decode, encoded))
-        return Capabilities(**(saved | {"tokens": tokens, "end_ids": tuple(saved["end_ids"])}))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        content = read_bytes(capabilities_path(url, model, chat), DataError)
+        found = SavedCapabilities.model_validate_json(content, strict=True).capabilities
+    except (DataError, ValidationError):
         return None
+    return found if found.chat == chat else None
 
 
 def save_capabilities(capabilities: Capabilities, url: str, model: str) -> None:
     """Save the results of a probe; if the file cannot be written, the next run probes again."""
-    saved: dict[str, Any] = asdict(replace(capabilities, tokens=None)) | {"version": VERSION}
+    saved: dict[str, Any] = asdict(replace(capabilities, tokens=None))
     if capabilities.tokens is not None:
         saved["tokens"] = [base64.b64encode(token).decode() for token in capabilities.tokens]
-    path = capabilities_path(url, model, capabilities.chat)
+    content = json.dumps({"version": VERSION, "capabilities": saved}).encode()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(saved, file)
-        os.replace(file.name, path)
+        write_atomically(capabilities_path(url, model, capabilities.chat), content)
     except OSError:
         return
 
@@ -210,4 +237,5 @@ def echo_is_correct(compared: Iterable[tuple[Entry, Sequence[ScoredToken]]]) -> 
 def full_vocabulary(listed: Sequence[ScoredToken], size: int) -> tuple[bytes, ...] | None:
     """Return the bytes of every token if the alternatives at one position are the whole vocabulary."""
     tokens = {scored.token.id: scored.token.bytes for scored in listed}
-    return tuple(tokens[i] for i in range(size)) if size and tokens.keys() == set(range(size)) else None
+    whole = size and len(tokens) == size and min(tokens) == 0 and max(tokens) == size - 1
+    return tuple(tokens[i] for i in range(size)) if whole else None

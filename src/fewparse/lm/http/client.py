@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import httpx2
 
-from fewparse.errors import ServerError, ServerUnavailable, UsageError
+from fewparse.errors import FewparseError, ServerError, ServerUnavailable, ServerUnsupported, UsageError
 from fewparse.lm.http.errors import error_message, permanent_network_error, quote, read_error_response
+from fewparse.lm.http.redaction import MAX_MASKED_LENGTH, Secrets
+from fewparse.lm.http.transport import RawResponse, Transport
 from fewparse.lm.response_cache import ResponseCache, cache_key
 from fewparse.retry import RetryableError, RetryPolicy, jittered_wait, parse_retry_after
 
@@ -23,8 +25,8 @@ CONNECT_TIMEOUT = 10.0
 """Seconds: a server without TLS may leave a TLS handshake unanswered."""
 MAX_FIRST_ATTEMPTS = 3
 """Attempts at a server that has never responded: its address may be wrong, so the deadline is not used up."""
-MIN_SECRET_LENGTH = 6
-"""Shorter user names and query values are not redacted: they would match parts of ordinary words."""
+MAX_JSON_VALUES = 5_000_000
+"""A value in memory takes up to fifty times as many bytes as in JSON; a whole vocabulary has three million."""
 
 
 class Response(NamedTuple, Generic[T]):
@@ -33,19 +35,6 @@ class Response(NamedTuple, Generic[T]):
     content: T
     retries: int
     cached: bool
-
-
-class RawResponse(NamedTuple):
-    """A complete response as received."""
-
-    status: int
-    headers: httpx2.Headers
-    body: bytes
-
-    @property
-    def is_html(self) -> bool:
-        """Whether the body is a web page."""
-        return "html" in self.headers.get("Content-Type", "")
 
 
 class HttpClient:
@@ -66,18 +55,15 @@ class HttpClient:
             )
         self.url = public_url(address)
         self._base = base_url.rstrip("/")
-        self._secrets = secret_values(key, address)
+        self._secrets = Secrets(key, address)
         self._retry = retry or RetryPolicy()
         self._cache = cache
         self._slots = threading.BoundedSemaphore(max_concurrency)
         self._closing = threading.Event()
         self._has_responded = False
-        limits = httpx2.Limits(
-            max_connections=max_concurrency, max_keepalive_connections=max_concurrency, keepalive_expiry=60
-        )
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:
-            self._client = httpx2.Client(limits=limits, headers=headers, follow_redirects=False)
+            self._transport = Transport(max_concurrency, headers)
         except (OSError, ValueError, ImportError, httpx2.InvalidURL):
             raise UsageError(
                 "the connection settings in the environment are not valid",
@@ -87,7 +73,12 @@ class HttpClient:
     def close(self) -> None:
         """Close all connections; pending and later requests fail at once."""
         self._closing.set()
-        self._client.close()
+        self._transport.close()
+
+    @property
+    def has_responded(self) -> bool:
+        """Whether the server has ever responded, be it with an error."""
+        return self._has_responded
 
     def post(
         self,
@@ -105,7 +96,8 @@ class HttpClient:
         """
         request = {"server": self.url, "path": path, "body": body, "sample": sample}
         key = cache_key(request) if self._cache else ""
-        if self._cache and (stored := self._cache.get(key)) is not None:
+        stored = self._cache.get(key) if self._cache else None
+        if isinstance(stored, dict):
             try:
                 return Response(parse(stored), 0, True)
             except (RetryableError, ServerError):
@@ -114,7 +106,7 @@ class HttpClient:
         (payload, content), retries = self._with_retries(
             partial(self._attempt, "POST", path, body, parse), max_attempts
         )
-        if self._cache:
+        if self._cache and payload is not None:
             self._cache.put(key, payload)
         return Response(content, retries, False)
 
@@ -123,10 +115,13 @@ class HttpClient:
         (_, content), _ = self._with_retries(partial(self._attempt, "GET", path, None, lambda payload: payload))
         return content
 
-    def list_models(self) -> list[dict[str, Any]]:
-        """Return the entries of the server's list of models."""
-        models = self.get("/v1/models").get("data")
-        return [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+    def check_secrets(self, data: bytes) -> None:
+        """Raise ServerUnsupported if data of the server hold a secret: no output or record may show it."""
+        if self._secrets.refuse(data):
+            raise ServerUnsupported(
+                f"{self.url} returned the API key or the password in a response, which is not used",
+                "Use a server that you trust, and replace the key.",
+            )
 
     def _with_retries(self, attempt: Callable[[float], T], max_attempts: int | None = None) -> tuple[T, int]:
         """Call `attempt` with its timeout until it succeeds; return its result and the number of failures."""
@@ -155,10 +150,16 @@ class HttpClient:
     def _attempt(
         self, method: str, path: str, body: Mapping[str, Any] | None, parse: Callable[[Any], T], timeout: float
     ) -> tuple[Any, T]:
+        return self._parse(self._send(method, path, body, timeout), body, parse)
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float) -> RawResponse:
+        """Send one request; raise RetryableError if the connection or the server fails."""
+        content = None if body is None else encoded(body)
         try:
-            if self._closing.is_set():
-                raise ServerUnavailable(f"{self.url}: the connection was closed")
-            return self._parse(self._send(method, path, body, timeout), body, parse)
+            with self._slots:
+                if self._closing.is_set():
+                    raise ServerUnavailable(f"{self.url}: the connection was closed")
+                return self._transport.send(method, self._url(path), content, timeout, CONNECT_TIMEOUT)
         except httpx2.ConnectTimeout:
             question = " (does the server use https://?)" if self.url.startswith("https") else ""
             seconds = min(timeout, CONNECT_TIMEOUT)
@@ -167,35 +168,22 @@ class HttpClient:
             raise RetryableError(f"no response within {timeout:.3g} s") from None
         except httpx2.InvalidURL as error:
             raise UsageError(f"{self.url!r} is not a server address: {self.redact(str(error))}") from None
-        except (httpx2.RequestError, RuntimeError) as error:
+        except (httpx2.RequestError, RuntimeError, ValueError, OSError) as error:
             if self._closing.is_set():
                 raise ServerUnavailable(f"{self.url}: the connection was closed") from None
-            if permanent := permanent_network_error(error, self.url):
+            if permanent := permanent_network_error(error, self.url, self.redact):
                 raise permanent from None
             raise RetryableError(f"the connection failed: {str(error) or type(error).__name__}") from None
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> RawResponse:
-        """Send one request. httpx2 applies its timeout to each read; `seconds` also limits the whole response."""
-        timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT), pool=None)
-        with self._slots:
-            end = time.monotonic() + seconds
-            with self._client.stream(method, self._url(path), json=body, timeout=timeout) as response:
-                parts = []
-                for part in response.iter_bytes():
-                    parts.append(part)
-                    if time.monotonic() > end:
-                        raise httpx2.ReadTimeout("too slow")
-                return RawResponse(response.status_code, response.headers, b"".join(parts))
-
     def _parse(self, raw: RawResponse, body: Mapping[str, Any] | None, parse: Callable[[Any], T]) -> tuple[Any, T]:
-        """Return the JSON of a response and the result of `parse`; raise the corresponding error otherwise."""
-        try:
-            payload = json.loads(raw.body)
-        except (ValueError, RecursionError):
-            payload = None
+        """Return the JSON of a response and the result of `parse`; raise the corresponding error otherwise.
+
+        The JSON is None if it must not be stored.
+        """
+        payload = parse_json(raw.body)
         if raw.status != 200:
             self._has_responded = self._has_responded or raw.status < 500 or isinstance(payload, dict)
-            text = "" if raw.is_html else raw.body.decode(errors="replace")
+            text = "" if raw.is_html else raw.body[:MAX_MASKED_LENGTH].decode(errors="replace")
             message = self.redact(error_message(payload) or raw.headers.get("Location") or text)
             response = read_error_response(raw.status, payload, self.url, body or {}, message)
             if raw.status not in RETRYABLE_STATUSES or response.final:
@@ -203,14 +191,23 @@ class HttpClient:
             raise RetryableError(response.reason, parse_retry_after(raw.headers.get("Retry-After")))
         if not isinstance(payload, dict):
             if raw.is_html:
+                self._has_responded = True
                 hint = "Does the base URL end in /v1? --base-url is the part before /completions."
                 raise ServerUnavailable(
                     f"{self.url} returned a web page: it is not an OpenAI-compatible server", hint
                 )
             raise RetryableError("the response is incomplete or not JSON")
-        content = parse(payload)
+        keep = self._secrets.keep(raw.body)
+        if not keep:
+            self.check_secrets(raw.body)
+        try:
+            content = parse(payload)
+        except FewparseError as error:  # it may quote the server
+            error.message = self._secrets.mask(error.message)
+            error.args = (error.message,)
+            raise
         self._has_responded = True
-        return payload, content
+        return payload if keep else None, content
 
     def _url(self, path: str) -> str:
         """Append `/v1/...` to the base URL, and other paths to the root of the server."""
@@ -222,9 +219,30 @@ class HttpClient:
 
     def redact(self, text: str) -> str:
         """Return a server's text on one line, with secrets replaced by asterisks."""
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return quote(text)
+        return quote(self._secrets.mask(text))
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """Return the body of a request as JSON; raise UsageError if it has text that is not Unicode."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        raise UsageError("the request has text that is not Unicode: a lone surrogate") from None
+
+
+def parse_json(body: bytes) -> Any:
+    """Return the value of a JSON text; None if it is not valid or nested too deeply.
+
+    Raises ServerUnsupported if it has so many values that they would fill the memory.
+    """
+    if sum(map(body.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:
+        raise ServerUnsupported(
+            f"the server's response has more than {MAX_JSON_VALUES:,} values", "Use an OpenAI-compatible server."
+        )
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def split_url(url: str) -> SplitResult:
@@ -243,11 +261,3 @@ def public_url(address: SplitResult) -> str:
     """Return a URL without user name, password and query."""
     host = address.netloc.rpartition("@")[2]
     return urlunsplit((address.scheme, host, address.path.rstrip("/"), "", ""))
-
-
-def secret_values(key: str | None, address: SplitResult) -> list[str]:
-    """Return the values to redact in messages, longest first: one may contain another."""
-    values = [address.username or "", *(value for _, value in parse_qsl(address.query))]
-    certain = {key or "", address.password or "", unquote(address.password or ""), address.query}
-    likely = {value for value in values if len(value) >= MIN_SECRET_LENGTH}
-    return sorted((certain | likely) - {""}, key=len, reverse=True)

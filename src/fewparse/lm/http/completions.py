@@ -13,11 +13,11 @@ from fewparse.lm.http.batching import Request
 from fewparse.lm.http.errors import PROBE_HINT
 from fewparse.lm.http.remote import RemoteModel, estimate_tokens, seed_of
 from fewparse.lm.http.responses import prefix_bytes
+from fewparse.lm.http.schema import parse_tokens
 from fewparse.lm.http.wire import Entry, Reply
 from fewparse.lm.model import NextTokens, Prefix, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
-from fewparse.retry import RetryableError
 from fewparse.vocabulary import Mask, is_text
 
 MARKUP_LIKE = re.compile(r"[<\[]")
@@ -178,17 +178,6 @@ class CompletionsModel(RemoteModel):
     def _tokenized(self, text: str, special: bool = False, begin: bool = False) -> list[Token]:
         body = {"content": text, "add_special": begin, "parse_special": special, "with_pieces": True}
         return self._batcher.client.post("/tokenize", body, parse_tokens).content
-
-
-def parse_tokens(payload: Any) -> list[Token]:
-    """Parse the response of llama.cpp's tokenizer; a piece that is not text is a list of bytes."""
-    try:
-        return [
-            Token(t["piece"].encode() if isinstance(t["piece"], str) else bytes(t["piece"]), t["id"])
-            for t in payload["tokens"]
-        ]
-    except (KeyError, TypeError, ValueError):
-        raise RetryableError("the response does not have the structure of tokens") from None
 
 
 def echo_scores(reply: Reply, continuation: Prefix, generated: int) -> tuple[float, ...]:

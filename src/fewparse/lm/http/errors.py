@@ -3,12 +3,18 @@
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from fewparse.errors import ContextOverflow, FewparseError, ModelError, ServerRejected, ServerUnavailable
+from fewparse.lm.http.schema import LengthError
+from fewparse.text import printable
 
 MAX_QUOTE_LENGTH = 300
+MAX_MESSAGE_LENGTH, MAX_MESSAGE_PARTS, MAX_MESSAGE_DEPTH = 10_000, 5, 4
+MESSAGE_FIELDS = ("message", "msg", "detail", "error")
 PROBE_HINT = "`fewparse models probe` tests again what the server supports."
 QUOTA_PHRASES = ("insufficient_quota", "billing", "credit balance")
 CONTEXT_PHRASES = ("context", "too long", "maximum input length", "prompt is longer")
@@ -30,7 +36,8 @@ def read_error_response(
     status: int, payload: Any, url: str, body: Mapping[str, Any], message: str
 ) -> ErrorResponse:
     """Interpret a status other than 200; `message` is the server's own text, without secrets."""
-    code = str(error_object(payload).get("code") or error_object(payload).get("type") or "")
+    error_fields = error_object(payload)
+    code = message_text(error_fields.get("code")) or message_text(error_fields.get("type"))
     description = f"{code} {message}".lower()
     no_quota = status == 402 or (status == 429 and any(phrase in description for phrase in QUOTA_PHRASES))
     reason = f"status {status}{f': {message}' if message else ''}"
@@ -60,9 +67,11 @@ def read_error_response(
 
 def context_overflow(payload: Any, message: str) -> ContextOverflow | None:
     """Return the error for a prompt beyond the context length; None if the message lacks one of the lengths."""
-    error = error_object(payload)
-    if isinstance(error.get("n_prompt_tokens"), int) and isinstance(error.get("n_ctx"), int):
-        return ContextOverflow(error["n_prompt_tokens"], error["n_ctx"])
+    try:
+        lengths = LengthError.model_validate(error_object(payload))
+        return ContextOverflow(lengths.n_prompt_tokens, lengths.n_ctx)
+    except ValidationError:
+        pass
     numbers = {int(number) for number in NUMBER.findall(message)}
     if len(numbers) < 2:
         return None
@@ -77,11 +86,11 @@ def hint_for(message: str) -> str:
     return PROBE_HINT
 
 
-def permanent_network_error(error: Exception, url: str) -> ServerUnavailable | None:
+def permanent_network_error(error: Exception, url: str, redact: Callable[[str], str]) -> ServerUnavailable | None:
     """Return the error for a failure that a retry cannot fix (TLS, unknown host); None for others."""
     cause: BaseException | None = error
     while cause is not None:
-        text = quote(str(cause))
+        text = redact(str(cause))
         if isinstance(cause, ssl.SSLError) or "SSL" in text or "certificate" in text.lower():
             return ServerUnavailable(
                 f"{url}: no secure connection ({text})",
@@ -103,12 +112,21 @@ def error_object(payload: Any) -> dict[str, Any]:
 
 def error_message(payload: Any) -> str:
     """Return the error message of a response, or an empty string."""
-    error = error_object(payload)
-    text = error.get("message") or error.get("detail") or error.get("error") or ""
-    return text if isinstance(text, str) else str(text)
+    return message_text(error_object(payload))
+
+
+def message_text(value: Any, depth: int = MAX_MESSAGE_DEPTH) -> str:
+    """Return the message in a value of JSON: a text, a number, an object with a message, or a list of these."""
+    if isinstance(value, str):
+        return value[:MAX_MESSAGE_LENGTH]
+    if isinstance(value, dict) and depth:
+        return message_text(next((value[name] for name in MESSAGE_FIELDS if value.get(name)), None), depth - 1)
+    if isinstance(value, list) and depth:
+        return "; ".join(filter(None, (message_text(part, depth - 1) for part in value[:MAX_MESSAGE_PARTS])))
+    return str(value) if type(value) in (int, float) else ""
 
 
 def quote(text: str) -> str:
-    """Return a text on one line, cut to `MAX_QUOTE_LENGTH`."""
-    flat = " ".join(text.split())
+    """Return a text on one line as it is safe to show, cut to `MAX_QUOTE_LENGTH`."""
+    flat = printable(" ".join(text[:MAX_MESSAGE_LENGTH].split()))
     return flat if len(flat) <= MAX_QUOTE_LENGTH else flat[:MAX_QUOTE_LENGTH] + "…"

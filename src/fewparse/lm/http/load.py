@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from fewparse.errors import ServerError, ServerRejected, UnknownName, UsageError
+from fewparse.errors import ServerError, ServerRejected, UnknownName, UsageError, listed
 from fewparse.lm.http.budget import Budget, BudgetLimits, price_of
 from fewparse.lm.http.capabilities import Capabilities, load_capabilities, save_capabilities
 from fewparse.lm.http.chat import ChatModel
@@ -12,6 +12,7 @@ from fewparse.lm.http.client import DEFAULT_MAX_CONCURRENCY, HttpClient
 from fewparse.lm.http.completions import CompletionsModel
 from fewparse.lm.http.probe import probe
 from fewparse.lm.http.remote import DEFAULT_TOP_LOGPROBS, RemoteModel
+from fewparse.lm.http.schema import parse_models
 from fewparse.lm.response_cache import ResponseCache, response_cache_path, warn
 from fewparse.retry import RetryPolicy
 
@@ -94,14 +95,14 @@ def only_model(client: HttpClient) -> str:
     """Return the name of a server's only model; raise UsageError if it has several."""
     names = model_names(client)
     if len(names) != 1:
-        hint = f"It has {', '.join(names)}." if names else "It does not list its models."
+        hint = f"It has {listed(names)}." if names else "It does not list its models."
         raise UsageError(f"which model of {client.url}? Give its name after the colon", hint)
     return names[0]
 
 
 def model_names(client: HttpClient) -> list[str]:
     """Return the names of the models that a server lists."""
-    return [str(model.get("id")) for model in client.list_models()]
+    return [model.id for model in parse_models(client.get("/v1/models"))]
 
 
 def with_model_names(error: ServerRejected, client: HttpClient, name: str) -> ServerError | UnknownName:

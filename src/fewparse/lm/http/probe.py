@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
-from fewparse.errors import ServerError, ServerRejected, ServerUnavailable, ServerUnsupported
+from fewparse.errors import ServerRejected, ServerUnavailable, ServerUnsupported
 from fewparse.lm.http.capabilities import (
     CONTINUATION_FIELDS,
     GRAMMAR_FIELDS,
@@ -23,13 +23,17 @@ from fewparse.lm.http.capabilities import (
     same_prediction,
     stop_candidate,
     stop_handling,
+    valid_end_ids,
 )
 from fewparse.lm.http.client import HttpClient
-from fewparse.lm.http.responses import END_TOKENS
-from fewparse.lm.http.wire import Choice, Reply, json_object, logprobs_format, parse_reply, spelling
+from fewparse.lm.http.reported import read_reported
+from fewparse.lm.http.responses import END_BYTES, END_TOKENS
+from fewparse.lm.http.schema import parse_ids, parse_tokens
+from fewparse.lm.http.wire import Choice, LogprobsFormat, Reply, logprobs_format, parse_reply, spelling
 from fewparse.lm.model import ScoredToken
 from fewparse.vocabulary import is_text
 
+T = TypeVar("T")
 PROMPTS = (
     "One, two, three, four, five, six,",
     "Once upon a time",
@@ -72,17 +76,16 @@ class Probe:
 
     def run(self) -> Capabilities:
         """Run all tests; later ones use the results of earlier ones."""
-        props = self._get_optional("/props")
-        listed = next((m for m in self._models() if m.get("id") == self._model), {})
-        meta = json_object(listed.get("meta"))
+        reported = read_reported(self._client, self._model)
         style, greedy = self._choose_prompt()
-        vocabulary_size = meta.get("n_vocab") or 0
+        vocabulary_size = reported.vocabulary_size or 0
         alternatives = self._most_alternatives(vocabulary_size)
         tokenizer, ids = self._tokenizer()
         n = self._max_n()
         zero = not self._chat and self._passes(lambda: not self._complete(max_tokens=0).choices[0].text)
         lists = not self._chat and self._prompt_lists(greedy)
-        settings = json_object(props.get("default_generation_settings"))
+        tokens = None if self._chat else full_vocabulary(alternatives, vocabulary_size)
+        end_ids = self._end_ids() if tokenizer == "llama.cpp" else ()
         return Capabilities(
             chat=self._chat,
             logprobs_format=style,
@@ -100,10 +103,11 @@ class Probe:
             tokenizer=None if self._chat else tokenizer,
             grammar=self._grammar(),
             continuation=self._continuation(greedy) if self._chat else None,
-            slots=props.get("total_slots"),
-            context_length=settings.get("n_ctx") or listed.get("max_model_len") or meta.get("n_ctx"),
-            end_ids=self._end_ids() if tokenizer == "llama.cpp" else (),
-            tokens=None if self._chat else full_vocabulary(alternatives, vocabulary_size),
+            slots=reported.slots,
+            context_length=reported.context_length,
+            end_ids=end_ids,
+            tokens=tokens if tokens is None or valid_end_ids(end_ids, tokens) else None,
+            ignored=reported.ignored,
         )
 
     def _complete(self, prompt: Any = None, parse: Callable[[Any], Reply] = parse_reply, **fields: Any) -> Reply:
@@ -118,7 +122,14 @@ class Probe:
         else:
             body |= {"prompt": prompt, "logprobs": top}
         path = "/v1/chat/completions" if self._chat else "/v1/completions"
-        return self._client.post(path, body | fields, parse, max_attempts=self._max_attempts).content
+
+        def parse_choices(payload: Any) -> Reply:
+            reply = parse(payload)
+            if not reply.choices:
+                raise ServerUnsupported(f"{self._client.url} returns no choices", USE_ANOTHER)
+            return reply
+
+        return self._client.post(path, body | fields, parse_choices, max_attempts=self._max_attempts).content
 
     def _greedy(self, **fields: Any) -> Choice:
         return self._complete(temperature=0, **{"max_tokens": COMPLETION_TOKENS, **fields}).choices[0]
@@ -131,8 +142,8 @@ class Probe:
         self._max_attempts = MAX_ATTEMPTS
         try:
             return test()
-        except (ServerRejected, ServerUnsupported, IndexError):  # IndexError: no choices or no entries
-            return False
+        except (ServerRejected, ServerUnsupported, IndexError, UnicodeDecodeError):
+            return False  # IndexError: no choices or no entries; UnicodeDecodeError: an echo that is not text
         except ServerUnavailable as error:
             if "status 500" in error.message:
                 return False
@@ -154,29 +165,16 @@ class Probe:
                 high = middle
         return passed
 
-    def _models(self) -> list[dict[str, Any]]:
-        try:
-            return self._client.list_models()
-        except ServerRejected:
-            return []
-
-    def _get_optional(self, path: str) -> dict[str, Any]:
-        """GET a path that not every server has."""
-        try:
-            return json_object(self._client.get(path))
-        except ServerError:
-            return {}
-
-    def _choose_prompt(self) -> tuple[str, Choice]:
+    def _choose_prompt(self) -> tuple[LogprobsFormat, Choice]:
         """Choose the test prompt; return the format of log-probabilities and the greedy completion.
 
         A prompt with a short completion, or one without a stop candidate, is inconclusive: the next one is tried.
         """
-        first: list[tuple[str, Choice]] = []
+        first: list[tuple[LogprobsFormat, Choice]] = []
         self._cutoffs = NO_CUTOFFS
         if not self._passes(lambda: not first.append(self._completion_of(PROMPTS[0]))):  # type: ignore[func-returns-value]
             self._cutoffs = {}
-        tried: list[tuple[int, bool, str, str, Choice]] = []
+        tried: list[tuple[int, bool, str, LogprobsFormat, Choice]] = []
         for temperature, prompt in product((0, 1), PROMPTS):
             if temperature and any(length for length, *_ in tried):
                 break
@@ -193,14 +191,12 @@ class Probe:
             )
         return style, choice
 
-    def _completion_of(self, prompt: str, temperature: int = 0) -> tuple[str, Choice]:
-        formats: list[str] = []
+    def _completion_of(self, prompt: str, temperature: int = 0) -> tuple[LogprobsFormat, Choice]:
+        formats: list[LogprobsFormat] = []
 
         def parse(payload: Any) -> Reply:
             reply = parse_reply(payload)
-            if not reply.choices:
-                raise ServerUnsupported(f"{self._client.url} returns no choices", USE_ANOTHER)
-            formats.append(logprobs_format(payload["choices"][0]))
+            formats.extend(map(logprobs_format, payload["choices"][:1]))
             return reply
 
         reply = self._complete(prompt, parse, temperature=temperature, max_tokens=COMPLETION_TOKENS)
@@ -259,11 +255,11 @@ class Probe:
             "vllm": {"model": self._model, "prompt": self._prompt},
         }
         for name, body in bodies.items():
-            results: list[Any] = []
+            results: list[list[int]] = []
 
-            def test(body: Mapping[str, Any] = body, results: list[Any] = results) -> bool:
-                results.append(self._tokenize(body))
-                return isinstance(results[-1], list) and len(results[-1]) > 0
+            def test(body: Mapping[str, Any] = body, results: list[list[int]] = results) -> bool:
+                results.append(self._tokenize(body, parse_ids))
+                return len(results[-1]) > 0
 
             try:
                 if self._passes(test):
@@ -341,10 +337,14 @@ class Probe:
         """Return the ids of the known end tokens that are in the server's vocabulary."""
         text = "".join(END_TOKENS)
         body = {"content": text, "add_special": False, "parse_special": True, "with_pieces": True}
-        tokens = self._tokenize(body)
-        return tuple(sorted({t["id"] for t in tokens if isinstance(t, dict) and t.get("piece") in END_TOKENS}))
+        found: set[int] = set()
 
-    def _tokenize(self, body: Mapping[str, Any]) -> Any:
-        return self._client.post(
-            "/tokenize", body, lambda payload: payload.get("tokens"), max_attempts=self._max_attempts
-        ).content
+        def test() -> bool:
+            found.update(token.id for token in self._tokenize(body, parse_tokens) if token.bytes in END_BYTES)
+            return True
+
+        self._passes(test)
+        return tuple(sorted(found))
+
+    def _tokenize(self, body: Mapping[str, Any], parse: Callable[[Any], list[T]]) -> list[T]:
+        return self._client.post("/tokenize", body, parse, max_attempts=self._max_attempts).content

@@ -7,23 +7,24 @@ with their own alternatives, bytes and (llama.cpp) ids.
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fewparse.errors import ServerUnsupported
 from fewparse.lm.http.errors import error_message
+from fewparse.lm.http.schema import MAX_TOKEN_ID
 from fewparse.lm.model import ScoredToken, Token
 from fewparse.retry import RetryableError
+from fewparse.text import REPLACEMENT, is_unicode, without_surrogates
 
-LEGACY, CONTENT = "legacy", "content"
+LogprobsFormat = Literal["legacy", "content"]
 MIN_LOGPROB = -1_000.0
 """Lower bound of log-probabilities: some servers write a probability of zero as -9999."""
-SURROGATE = re.compile("[\ud800-\udfff]")
+MAX_TOKEN_COUNT = 1_000_000_000
 ROUNDING = 0.02
 """How far the probabilities of one position may exceed 1 in sum, since servers round them."""
 ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
 UNREADABLE = Token(b"", -2)
 """A token whose bytes the server omits or merges with its neighbours; no constraint accepts it."""
-REPLACEMENT = "\ufffd"
 
 
 class Entry(NamedTuple):
@@ -75,12 +76,13 @@ def parse_reply(payload: Any) -> Reply:
 
 def token_count(value: Any) -> int | None:
     """Return a number of tokens, or None if the value is not one."""
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT else None
 
 
-def logprobs_format(choice: Any) -> str:
+def logprobs_format(choice: Any) -> LogprobsFormat:
     """Return the format of a choice's log-probabilities."""
-    return LEGACY if json_object(choice.get("logprobs")).get("content") is None else CONTENT
+    logprobs = choice.get("logprobs")
+    return "content" if isinstance(logprobs, dict) and logprobs.get("content") is not None else "legacy"
 
 
 def parse_choice(choice: Any) -> Choice:
@@ -93,7 +95,7 @@ def parse_choice(choice: Any) -> Choice:
             entries = tuple(map(parse_entry, logprobs["content"]))
         elif logprobs.get("tokens") is not None:
             entries = parse_legacy(logprobs)
-    return Choice(SURROGATE.sub(REPLACEMENT, text), entries, choice.get("finish_reason"))
+    return Choice(without_surrogates(text), entries, choice.get("finish_reason"))
 
 
 def parse_entry(entry: Any) -> Entry:
@@ -109,7 +111,7 @@ def parse_entry(entry: Any) -> Entry:
 def parse_token(entry: Any) -> Token:
     """Parse a token with its bytes and, if reported, its id."""
     values, number = entry.get("bytes"), entry.get("id")
-    if number is not None and (type(number) is not int or number < 0):
+    if number is not None and (type(number) is not int or not 0 <= number <= MAX_TOKEN_ID):
         raise ValueError
     if values is None:
         return token_from_text(entry["token"], -1 if number is None else number)
@@ -134,7 +136,7 @@ def parse_legacy(lists: Any) -> tuple[Entry, ...]:
 
 def token_from_text(text: str, number: int = -1) -> Token:
     """Return a token reported as text only; `UNREADABLE` if part of a character was replaced in it."""
-    return UNREADABLE if REPLACEMENT in text or SURROGATE.search(text) else Token(token_bytes(text), number)
+    return UNREADABLE if REPLACEMENT in text or not is_unicode(text) else Token(token_bytes(text), number)
 
 
 def token_bytes(text: str) -> bytes:
@@ -185,11 +187,6 @@ def is_merged(entry: Entry) -> bool:
         return any(o.token.id == entry.token.id and o.token.bytes != entry.token.bytes for o in others)
     likelier = bool(others) and entry.logprob > others[-1].logprob + 1e-4
     return likelier and all(other.token.bytes != entry.token.bytes for other in others)
-
-
-def json_object(value: Any) -> dict[str, Any]:
-    """Return the value if it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def spelling(entries: Iterable[Entry]) -> bytes:
