@@ -45,5 +45,18 @@ FILE_BYTES = Limit("FEWPARSE_MAX_FILE_BYTES", 512_000_000, "bytes", "size of a f
 RESPONSE_BYTES = Limit("FEWPARSE_MAX_RESPONSE_BYTES", 64_000_000, "bytes", "decoded size of a server's response")
 EXECUTION_SECONDS = Limit("FEWPARSE_EXECUTION_SECONDS", 10, "seconds", "time to execute one program")
 ANSWER_BYTES = Limit("FEWPARSE_MAX_ANSWER_BYTES", 10_000_000, "bytes", "size of a program's answer as JSON")
+MODEL_CHECK_SECONDS = Limit("FEWPARSE_MODEL_CHECK_SECONDS", 300, "seconds", "time to try a new model file once")
+MODEL_CHECK_BYTES = Limit(
+    "FEWPARSE_MODEL_CHECK_BYTES", 16_000_000_000, "bytes", "memory to try a new model file, besides its own size"
+)
+MODEL_DOWNLOAD_SECONDS = Limit("FEWPARSE_MODEL_DOWNLOAD_SECONDS", 3600, "seconds", "time to download the model")
 
-LIMITS = (FILE_BYTES, RESPONSE_BYTES, EXECUTION_SECONDS, ANSWER_BYTES)
+LIMITS = (
+    FILE_BYTES,
+    RESPONSE_BYTES,
+    EXECUTION_SECONDS,
+    ANSWER_BYTES,
+    MODEL_CHECK_SECONDS,
+    MODEL_CHECK_BYTES,
+    MODEL_DOWNLOAD_SECONDS,
+)

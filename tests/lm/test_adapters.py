@@ -13,7 +13,7 @@ import pytest
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable, UsageError
 from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.llama import Llama
+from fewparse.lm.llama_model import Llama
 from fewparse.lm.load import with_adapter
 from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Completion, NextTokens, Sampling

@@ -21,7 +21,7 @@ from fewparse.lm.evaluator import (
     check_context,
     common_prefix_length,
 )
-from fewparse.lm.llama import BATCH, CacheFull, Llama
+from fewparse.lm.llama_model import BATCH, CacheFull, Llama
 from fewparse.lm.usage import Usage
 
 PROMPT_SEQUENCE = 0
@@ -114,9 +114,11 @@ class PrefixCache:
             self._drop(path)
 
     def _drop(self, path: TokenIds) -> None:
-        sequence = self._cached.pop(path).sequence
-        self._llama.drop(sequence)
+        self._release(self._cached.pop(path).sequence)
+
+    def _release(self, sequence: int) -> None:
         self._free.append(sequence)
+        self._llama.drop(sequence)
 
     def _cached_prefix(self, path: TokenIds) -> TokenIds:
         """Return the longest cached proper prefix of a path."""
@@ -127,31 +129,37 @@ class PrefixCache:
 
     def _evaluate(
         self, paths: Sequence[TokenIds], bases: Sequence[TokenIds], every: bool, usage: Usage
-    ) -> Iterator[tuple[TokenIds, list[Logits]]]:
-        """Evaluate paths after cached bases as one batch; yield the logits after every new token, or the last."""
+    ) -> list[tuple[TokenIds, list[Logits]]]:
+        """Evaluate paths after cached bases as one batch; return the logits after every new token, or the last."""
         tokens: list[int] = []
         positions: list[int] = []
         sequences: list[int] = []
         wanted: list[bool] = []
-        for path, base in zip(paths, bases, strict=True):
-            new = path[len(base) :]
-            start = len(self._prompt) + len(base)
-            tokens += new
-            positions += range(start, start + len(new))
-            sequences += [self._fork(base, keep=bases)] * len(new)
-            wanted += [every] * (len(new) - 1) + [True]
-        usage.forward_tokens += len(tokens)
-        usage.forward_passes += 1
-        rows = iter(self._decode(tokens, positions, sequences, wanted, keep=bases))
-        end = 0
-        for path, base in zip(paths, bases, strict=True):
-            new_tokens = len(path) - len(base)
-            end += new_tokens
-            own = list(islice(rows, new_tokens if every else 1))
+        forks: list[int] = []
+        try:
+            for path, base in zip(paths, bases, strict=True):
+                new = path[len(base) :]
+                start = len(self._prompt) + len(base)
+                forks.append(self._fork(base, keep=bases))
+                tokens += new
+                positions += range(start, start + len(new))
+                sequences += [forks[-1]] * len(new)
+                wanted += [every] * (len(new) - 1) + [True]
+            usage.forward_tokens += len(tokens)
+            usage.forward_passes += 1
+            rows = iter(self._decode(tokens, positions, sequences, wanted, keep=bases))
+        except BaseException:
+            for sequence in forks:
+                self._release(sequence)
+            raise
+        evaluated = []
+        for path, base, sequence in zip(paths, bases, forks, strict=True):
+            own = list(islice(rows, len(path) - len(base) if every else 1))
             if path in self._cached:
                 self._drop(path)
-            self._cached[path] = CachedPath(sequences[end - 1], own[-1], self._clock)
-            yield path, own
+            self._cached[path] = CachedPath(sequence, own[-1], self._clock)
+            evaluated.append((path, own))
+        return evaluated
 
     def _decode(
         self,
@@ -171,8 +179,8 @@ class PrefixCache:
 
     def _fork(self, base: TokenIds, keep: Sequence[TokenIds]) -> int:
         """Return a new sequence that shares the cells of a cached path, evicting another one if none is free."""
-        if not self._free:
-            self._evict(keep)
+        if not self._free and not self._evict(keep):
+            raise CacheFull(f"all {self._llama.n_seq_max} sequences of the KV cache are in use")
         target = self._free.pop()
         self._llama.fork(self._cached[base].sequence, target, len(self._prompt) + len(base))
         return target
