@@ -139,6 +139,9 @@ def vocabulary_problems(file: GGUFFile) -> Iterator[str]:
         yield "it has no tokenizer with a list of tokens"
         return
     count = len(tokens)
+    written = [token for token in tokens if token]
+    if len(set(written)) < len(written):
+        yield "it lists a token twice"
     embedding = file.tensors.get(EMBEDDING)
     if embedding is not None and plain_shape(embedding)[1:] != ((count,) if count > 1 else ()):
         yield f"it lists {count} tokens, and {EMBEDDING} has the shape {plain_shape(embedding)}"
@@ -193,7 +196,7 @@ def fit_problems(adapter: GGUFFile, base: GGUFFile) -> list[str]:
         if part != "lora_a":
             continue
         changed = base.tensors.get(matrix)
-        if changed is None:
+        if changed is None or len(plain_shape(changed)) < 2:
             problems.append(f"the model has no matrix {matrix}")
             continue
         b = adapter.tensors[f"{matrix}.lora_b"]

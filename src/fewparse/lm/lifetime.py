@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import TypeVar
 
 from fewparse.errors import ModelError
 
@@ -14,7 +15,11 @@ FORK_HINT = (
     'multiprocessing.get_context("spawn").'
 )
 
+T = TypeVar("T")
+STACK_UNIT = 1 << 16
+
 _used_by: dict[str, int] = {}
+_stack_size_lock = threading.Lock()
 
 
 def claim_library(name: str) -> None:
@@ -38,12 +43,13 @@ class Lifetime:
         self._pid = os.getpid()
         self._closed = False
         self._calls = 0
-        self._idle = threading.Condition()
+        self._mutex = threading.RLock()
+        self._idle = threading.Condition(self._mutex)
         self._query_lock = threading.RLock()
 
     def __enter__(self) -> None:
         self._check_process()
-        with self._idle:
+        with self._mutex:
             if self._closed:
                 raise self._closed_error()
             self._calls += 1
@@ -54,7 +60,7 @@ class Lifetime:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with self._idle:
+        with self._mutex:
             self._calls -= 1
             if self._calls == 0:
                 self._idle.notify_all()
@@ -77,7 +83,7 @@ class Lifetime:
         if os.getpid() != self._pid or sys.is_finalizing():
             self._closed = True
             return
-        with self._query_lock, self._idle:
+        with self._query_lock, self._mutex:
             if self._closed:
                 return
             self._closed = True
@@ -90,3 +96,29 @@ class Lifetime:
 
     def _closed_error(self) -> ModelError:
         return ModelError(f"{self._name} is closed", "Open it again, or close it only after its last use.")
+
+
+def with_stack(work: Callable[[], T], size: int) -> T:
+    """Run native code in a thread with a stack of this many bytes; return its result, or raise its error."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    with _stack_size_lock:
+        usual = threading.stack_size(size - size % STACK_UNIT)
+        try:
+            thread.start()
+        except RuntimeError:
+            raise ModelError("there is not enough memory for a long text", "Use a shorter text.") from None
+        finally:
+            threading.stack_size(usual)
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

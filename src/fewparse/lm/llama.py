@@ -8,6 +8,7 @@ checked when it is loaded, so that a mismatch raises an error instead of corrupt
 import ctypes
 import importlib.metadata
 import importlib.util
+from collections import deque
 from ctypes import POINTER, c_bool, c_char_p, c_float, c_int8, c_int32, c_size_t, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
@@ -129,10 +130,25 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 LogCallback = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
+ERROR_LEVEL = 4
+MAX_LOGGED = 100
+_errors: deque[str] = deque(maxlen=MAX_LOGGED)
 
 
-# Without a callback, llama.cpp logs to the terminal.
-_ignore_log = LogCallback(lambda _level, _text, _data: None)
+def log(level: int, text: bytes, _data: int) -> None:
+    """Keep the errors that llama.cpp logs; without a callback, it logs to the terminal."""
+    if level == ERROR_LEVEL:
+        _errors.append(text.decode(errors="replace").strip())
+
+
+_log = LogCallback(log)
+
+
+def logged_error() -> str:
+    """Return the first error that llama.cpp logged since the last call, or an empty string."""
+    first = next(iter(_errors), "")
+    _errors.clear()
+    return first.partition(": ")[2]  # without the name of the function
 
 
 @cache
@@ -158,7 +174,7 @@ def library() -> ctypes.CDLL:
         except AttributeError:
             raise RuntimeMismatch(f"{RUNTIME} {VERSION} does not export {name}", "Reinstall it.") from None
         function.restype, function.argtypes = result, arguments
-    lib.llama_log_set(ctypes.cast(_ignore_log, c_void_p), None)
+    lib.llama_log_set(ctypes.cast(_log, c_void_p), None)
     check_defaults(lib.llama_model_default_params(), lib.llama_context_default_params())
     lib.llama_backend_init()
     return lib

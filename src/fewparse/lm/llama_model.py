@@ -7,22 +7,28 @@ import ctypes
 import os
 from collections.abc import Sequence
 from ctypes import POINTER, c_float, c_int8, c_int32, c_void_p
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fewparse.errors import ContextOverflow, CorruptModel, ModelError
-from fewparse.lm.lifetime import Lifetime, claim_library
-from fewparse.lm.llama import Batch, library
+from fewparse.errors import CorruptModel, ModelError
+from fewparse.lm.lifetime import Lifetime, claim_library, with_stack
+from fewparse.lm.llama import Batch, library, logged_error
 from fewparse.lm.local import MAX_CONTEXT
+from fewparse.text import is_unicode
 
 BATCH = 512
 MAX_SEQUENCES = 256
 MAX_PATH_TOKENS = 4096
 # With flash attention, the logits of a token depend on the size of its batch; without, they do not.
 FLASH_ATTENTION_OFF = 0
-INT32_MAX = 2**31 - 1
+MAX_TOKENS = 10_000_000
+MAX_CHUNK, MAX_SHALLOW = 1 << 16, 1_000
+BASE_STACK, STACK_PER_CHARACTER = 1 << 20, 2048
+"""The regular expressions of llama.cpp's tokenizers recurse for every character of a word or number: about 400
+bytes of stack each. Longer texts are tokenized in a thread with a larger stack, and very long ones in chunks."""
 
 
 class CacheFull(ModelError):
@@ -44,10 +50,11 @@ class Llama:
         params = self._lib.llama_model_default_params()
         params.n_gpu_layers = 0
         params.check_tensors = check_tensors
+        logged_error()
         self._model = self._lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self._model:
             raise CorruptModel(
-                f"{path} cannot be loaded as a GGUF model",
+                f"{path} cannot be loaded as a GGUF model: {logged_error() or 'llama.cpp gives no reason'}",
                 "The file may be damaged or of a kind that this version of llama.cpp does not support.",
             )
         self._vocab = self._lib.llama_model_get_vocab(self._model)
@@ -102,14 +109,20 @@ class Llama:
         """Return the token ids of `text`.
 
         With `special`, control tokens such as chat markers are recognised. With `begin`, a begin-of-text token is
-        added if the model uses one.
+        added if the model uses one. The tokens of a text of more than `MAX_CHUNK` characters, which is longer than
+        the context, are those of its chunks.
         """
-        try:
-            data = text.encode()
-        except UnicodeEncodeError as error:
-            raise ModelError(f"a text that is not Unicode cannot be tokenized: {error.reason}") from None
-        if len(data) > INT32_MAX - 8:
-            raise ContextOverflow(len(data), self.context_length)
+        if not is_unicode(text):
+            raise ModelError("a text with lone surrogates is not Unicode and cannot be tokenized")
+        chunks = [text[start : start + MAX_CHUNK] for start in range(0, len(text), MAX_CHUNK)] or [""]
+        ids: list[int] = []
+        for i, chunk in enumerate(chunks):
+            tokenize = partial(self._tokenize, chunk.encode(), special, begin and i == 0)
+            deep = len(chunk) > MAX_SHALLOW
+            ids += with_stack(tokenize, BASE_STACK + STACK_PER_CHARACTER * len(chunk)) if deep else tokenize()
+        return ids
+
+    def _tokenize(self, data: bytes, special: bool, begin: bool) -> list[int]:
         size = len(data) + 8
         with self._lifetime:
             while True:
@@ -117,7 +130,7 @@ class Llama:
                 count = self._lib.llama_tokenize(self._vocab, data, len(data), ids, size, begin, special)
                 if 0 <= count <= size:
                     return list(ids[:count])
-                if not size < -count < INT32_MAX:
+                if not size < -count <= MAX_TOKENS:
                     raise ModelError(f"llama.cpp could not tokenize a text of {len(data):,} bytes")
                 size = -count
 

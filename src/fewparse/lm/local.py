@@ -188,13 +188,13 @@ def log_softmax(row: Logits) -> NDArray[np.float32]:
 
     Raises `ModelError` if a logit is NaN or infinite, or all are -inf: the maximum shows each of these.
     """
-    largest = float(row.max())
+    largest = row.max()
     if not math.isfinite(largest):
         raise ModelError(
             f"the model computed logits that are not finite (the largest is {largest})",
             "The file of the model or of its adapter may be damaged: fewparse models check PATH",
         )
     with np.errstate(over="ignore"):  # a difference beyond the range of the type is -inf
-        shifted: NDArray[np.float32] = row - row.max()
+        shifted: NDArray[np.float32] = row - largest
     shifted -= np.log(np.exp(shifted).sum())
     return shifted

@@ -4,9 +4,12 @@ The embedded model is known by its hash. Any other model is checked in Python an
 own; that it passed is recorded with its hash, so that the next start costs nothing.
 """
 
+import math
 import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fewparse.errors import CorruptModel, ModelUnavailable
 from fewparse.files import os_reason
@@ -14,11 +17,20 @@ from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.checked_files import checked_sha256, file_identity, has_passed, record_passed
 from fewparse.lm.gguf import MAGIC, GGUFFile, open_regular, read_gguf
-from fewparse.lm.gguf_check import adapter_problems, fit_problems, model_problems
+from fewparse.lm.gguf_check import ADAPTER_ALPHA, adapter_problems, fit_problems, model_problems
 from fewparse.lm.llama import VERSION
 from fewparse.lm.trial import try_model
 
 MAX_LISTED = 3
+SHOWN = (
+    "block_count",
+    "context_length",
+    "embedding_length",
+    "feed_forward_length",
+    "attention.head_count",
+    "attention.head_count_kv",
+)
+"""What `describe` shows of the keys of an architecture."""
 
 
 @dataclass(frozen=True)
@@ -125,3 +137,31 @@ def report(path: Path) -> Report:
         except CorruptModel as error:
             problems.append(error.message.removeprefix(f"{path} cannot be loaded as a GGUF model: "))
     return Report(sha256, file, tuple(problems))
+
+
+def describe(file: GGUFFile | None) -> dict[str, Any]:
+    """Return what a file says of itself, for a reader; nothing if its header could not be read."""
+    if file is None:
+        return {}
+    metadata = file.metadata
+    architecture = metadata.get("general.architecture")
+    found: dict[str, Any] = {
+        "kind": metadata.get("general.type", "model"),
+        "name": metadata.get("general.name"),
+        "architecture": architecture,
+        "bytes": file.size,
+        "tensors": len(file.tensors),
+        "parameters": sum(math.prod(tensor.shape) for tensor in file.tensors.values()),
+        "tensor_types": dict(Counter(tensor.type for tensor in file.tensors.values()).most_common()),
+        "tokenizer": metadata.get("tokenizer.ggml.model"),
+        "vocabulary": len(tokens) if isinstance(tokens := metadata.get("tokenizer.ggml.tokens"), list) else None,
+        "alpha": metadata.get(ADAPTER_ALPHA),
+    }
+    for name in SHOWN:
+        found[name.rpartition(".")[2]] = metadata.get(f"{architecture}.{name}")
+    return {name: printable_value(value) for name, value in found.items() if value is not None}
+
+
+def printable_value(value: Any) -> Any:
+    """Return a value of the metadata as JSON can express it: a number that is not finite becomes a string."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

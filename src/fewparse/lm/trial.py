@@ -100,7 +100,7 @@ def main(path: Path) -> int:
     try:
         evaluate(path)
     except FewparseError as error:
-        print(json.dumps({"error": error.message}))
+        print(json.dumps({"error": error.message.removeprefix(f"{path} cannot be loaded as a GGUF model: ")}))
         return 1
     except MemoryError:
         print(json.dumps({"error": "there is not enough memory"}))
