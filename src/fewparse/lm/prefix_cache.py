@@ -21,7 +21,7 @@ from fewparse.lm.evaluator import (
     check_context,
     common_prefix_length,
 )
-from fewparse.lm.llama_model import BATCH, CacheFull, Llama
+from fewparse.lm.llama_model import BATCH, CacheFull, Llama, NotFinite
 from fewparse.lm.usage import Usage
 
 PROMPT_SEQUENCE = 0
@@ -47,6 +47,7 @@ class PrefixCache:
         self._free = list(range(llama.n_seq_max - 1, PROMPT_SEQUENCE, -1))
         self._clock = 0
         self._adapter: int | None = None
+        self._damaged = False
 
     def use_adapter(self, handle: int | None) -> None:
         """Switch to an adapter, or to none; clears the cache if that is a change."""
@@ -89,6 +90,8 @@ class PrefixCache:
 
     def _set_prompt(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> None:
         check_context(prompt, paths, self.context_length)
+        if self._damaged:
+            self._reset()
         if prompt != self._prompt:
             self._evaluate_prompt(prompt, usage)
         elif () in paths:
@@ -103,7 +106,7 @@ class PrefixCache:
         new = len(prompt) - shared
         usage.prefill_tokens += new
         usage.forward_passes += 1
-        rows = self._llama.decode(
+        rows = self._evaluate_batch(
             prompt[shared:], range(shared, len(prompt)), [PROMPT_SEQUENCE] * new, [False] * (new - 1) + [True]
         )
         self._prompt = prompt
@@ -172,10 +175,31 @@ class PrefixCache:
         """Evaluate a batch, evicting least recently used paths while the cache has too few free cells."""
         while True:
             try:
-                return self._llama.decode(tokens, positions, sequences, wanted)
+                return self._evaluate_batch(tokens, positions, sequences, wanted)
             except CacheFull:
                 if not self._evict(keep):
                     raise
+
+    def _evaluate_batch(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[int],
+        wanted: Sequence[bool],
+    ) -> list[Logits]:
+        try:
+            return self._llama.decode(tokens, positions, sequences, wanted)
+        except NotFinite:
+            self._damaged = True
+            raise
+
+    def _reset(self) -> None:
+        """Empty the cache."""
+        self._llama.clear()
+        self._prompt = ()
+        self._cached.clear()
+        self._free = list(range(self._llama.n_seq_max - 1, PROMPT_SEQUENCE, -1))
+        self._damaged = False
 
     def _fork(self, base: TokenIds, keep: Sequence[TokenIds]) -> int:
         """Return a new sequence that shares the cells of a cached path, evicting another one if none is free."""
