@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fewparse
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable
 from fewparse.limits import MODEL_CHECK_BYTES, MODEL_CHECK_SECONDS
 from fewparse.lm.lifetime import Lifetime
@@ -28,7 +27,7 @@ def try_model(path: Path) -> None:
 
     Raises another `ModelError` if it takes longer than `MODEL_CHECK_SECONDS`.
     """
-    package = str(Path(fewparse.__file__).parents[1])
+    package = str(Path(__file__).parents[2])
     paths = filter(None, (package, os.environ.get("PYTHONPATH")))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "GGML_NO_BACKTRACE": "1"}
     command = [sys.executable, "-P", "-m", "fewparse.lm.trial", str(path)]
