@@ -15,13 +15,13 @@ from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.errors import ModelError, UnknownName, UsageError
 from fewparse.events import BackedOff, Branched, Completed, Event, Forced, RoundEnded, RoundStarted, Sampled
-from fewparse.lm.model import Completion, Guide, Prefix, Sampling, Token
+from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings
-from fewparse.vocabulary import BYTES
+from fewparse.vocabulary import BYTES, Mask
 from support.byte_model import ByteModel
 from support.toy_model import ANYTHING, TOKENS, ToyModel
 
@@ -269,6 +269,21 @@ class WrongNumbers(ToyModel):
 
     def logprobs(self, context: Sequence[int]) -> list[float]:
         return [self._wrong] * len(TOKENS)
+
+    def next_tokens(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        k: int,
+        stop: bytes,
+        usage: Usage,
+        allowed: Sequence[Mask] | None = None,
+    ) -> list[NextTokens]:
+        found = ToyModel().next_tokens(prompt, prefixes, k, stop, usage, allowed)
+        return [
+            each._replace(best=tuple(s._replace(logprob=self._wrong) for s in each.best), end_logprob=self._wrong)
+            for each in found
+        ]
 
     def sample(
         self,
