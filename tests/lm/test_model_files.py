@@ -319,6 +319,14 @@ def test_the_embedded_model_with_other_bytes_is_damaged_by_every_name(isolated_c
         assert "models pull --force" in str(caught.value.hint)
 
 
+def test_a_copy_of_the_embedded_model_with_other_bytes_is_a_warning(file: Path, whole: bytes) -> None:
+    file.write_bytes(whole)
+    with file.open("r+b") as opened:
+        opened.truncate(weights.SMOLLM2.size)
+    with pytest.warns(UserWarning, match="a copy of it would be damaged"):
+        check_model(file)
+
+
 def test_only_regular_files_are_read(tmp_path: Path, isolated_cache: Path) -> None:
     os.mkfifo(tmp_path / "pipe.gguf")
     for path in (tmp_path / "pipe.gguf", Path("/dev/zero"), tmp_path):

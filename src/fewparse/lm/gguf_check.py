@@ -19,6 +19,8 @@ MAX_BLOCKS, MAX_WIDTH, MAX_CONTEXT, MAX_HEADS = 512, 1 << 20, 2**31 - 1, 1 << 16
 BLOCK_NAME = re.compile(r"blk\.(\d+)\.")
 TOKENS = "tokenizer.ggml."
 TOKEN_TYPES = range(7)
+NO_TOKEN = 2**32 - 1
+"""Written by some converters for a special token that a model does not have."""
 EMBEDDING = "token_embd.weight"
 ADAPTER_ALPHA, ALORA_PREFIX = "adapter.lora.alpha", "adapter.alora."
 MAX_ALPHA = 1e6
@@ -72,12 +74,14 @@ class ModelCheck:
                 yield f"{key} is not finite"
             elif key.endswith("epsilon") and not all(0 < number < 1 for number in numbers):
                 yield f"{key} is {value}, not between 0 and 1"
-            elif key.endswith((".freq_base", ".scaling.factor")) and not all(number > 0 for number in numbers):
+            elif key.endswith(".freq_base") and not all(number > 0 for number in numbers):
                 yield f"{key} is {value}, not positive"
 
     def _block_problems(self) -> Iterator[str]:
         found = {int(match[1]) for name in self._file.tensors if (match := BLOCK_NAME.match(name))}
         blocks = self._get("block_count")
+        if is_split(self._file):
+            return
         if found != set(range(blocks)):
             yield f"it declares {blocks} blocks and has tensors of {len(found)}"
 
@@ -156,7 +160,12 @@ def vocabulary_problems(file: GGUFFile) -> Iterator[str]:
     if not is_list(file.metadata.get(f"{TOKENS}merges", []), str):
         yield f"{TOKENS}merges is not a list of strings"
     for key, value in file.metadata.items():
-        if key.startswith(TOKENS) and key.endswith("_token_id") and not is_int(value, 0, count - 1):
+        if (
+            key.startswith(TOKENS)
+            and key.endswith("_token_id")
+            and value != NO_TOKEN
+            and not is_int(value, 0, count - 1)
+        ):
             yield f"{key} is {value}, and there are {count} tokens"
 
 
@@ -215,6 +224,11 @@ def is_finite(file: GGUFFile, tensor: Tensor) -> bool:
     code, exponent = FLOAT_BITS[tensor.type]
     values = np.fromfile(file.path, code, tensor.size // np.dtype(code).itemsize, offset=tensor.offset)
     return not bool(((values & exponent) == exponent).any())
+
+
+def is_split(file: GGUFFile) -> bool:
+    """Return whether a model has further files, which llama.cpp loads too."""
+    return file.metadata.get("split.count", 1) != 1
 
 
 def plain_shape(tensor: Tensor) -> tuple[int, ...]:

@@ -57,14 +57,14 @@ class LocalModel:
         vocabulary: Vocabulary,
         tokenizer: Tokenizer,
         evaluator: Evaluator,
-        lifetime: Lifetime,
+        lifetime: Lifetime | None = None,
     ) -> None:
         self.name = name
         self.vocabulary = vocabulary
         self.context_length = evaluator.context_length
         self._tokenizer = tokenizer
         self.evaluator = evaluator
-        self._lifetime = lifetime
+        self._lifetime = lifetime or Lifetime(name)
         self.prompt_ids = lru_cache(maxsize=64)(self._tokenize_prompt)
 
     def close(self) -> None:

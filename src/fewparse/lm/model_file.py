@@ -6,6 +6,7 @@ own; that it passed is recorded with its hash, so that the next start costs noth
 
 import math
 import os
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.checked_files import checked_sha256, file_identity, has_passed, record_passed
 from fewparse.lm.gguf import MAGIC, GGUFFile, open_regular, read_gguf
-from fewparse.lm.gguf_check import ADAPTER_ALPHA, adapter_problems, fit_problems, model_problems
+from fewparse.lm.gguf_check import ADAPTER_ALPHA, adapter_problems, fit_problems, is_split, model_problems
 from fewparse.lm.llama import VERSION
 from fewparse.lm.trial import try_model
 
@@ -64,12 +65,20 @@ def check_model(path: Path, native: bool = True) -> str:
         return sha256
     if is_same_path(path, weights.weights_path()):
         raise weights.damaged(path, sha256)
+    if path.stat().st_size == weights.SMOLLM2.size:
+        warnings.warn(
+            f"{path} has exactly the size of the embedded model and another content: a copy of it would be damaged",
+            stacklevel=2,
+        )
     check = ("model", sha256, VERSION if native else "python")
     if has_passed(check):
         return sha256
     before = file_identity(path)
+    split = False
     try:
-        problems = model_problems(read_gguf(path))
+        file = read_gguf(path)
+        split = is_split(file)
+        problems = model_problems(file)
     except CorruptModel as error:
         problems = [error.message.removeprefix(f"{path} is not a GGUF file: ")]
     if problems:
@@ -79,13 +88,15 @@ def check_model(path: Path, native: bool = True) -> str:
         )
     if native:
         try_model(path)
-    if file_identity(path) == before:
+    if file_identity(path) == before and not split:  # the hash is that of the first file only
         record_passed(check)
     return sha256
 
 
 def check_fit(adapter: Adapter, base: Path, base_sha256: str) -> None:
     """Raise `CorruptModel` if an adapter does not fit a model; that it fits is recorded with both hashes."""
+    if checked_sha256(adapter.path) != adapter.sha256:
+        raise CorruptModel(f"the adapter {adapter.path} has changed since it was read", "Read it again.")
     check = ("adapter", adapter.sha256, base_sha256)
     if has_passed(check):
         return
@@ -97,8 +108,7 @@ def check_fit(adapter: Adapter, base: Path, base_sha256: str) -> None:
             f"The reason: {summary(problems)}. An adapter works only with the model it was trained for: "
             "tune another one for this model.",
         )
-    if checked_sha256(adapter.path) == adapter.sha256:
-        record_passed(check)
+    record_passed(check)
 
 
 def summary(problems: list[str]) -> str:
