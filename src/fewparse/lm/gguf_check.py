@@ -228,7 +228,7 @@ def is_finite(file: GGUFFile, tensor: Tensor) -> bool:
 
 def is_split(file: GGUFFile) -> bool:
     """Return whether a model has further files, which llama.cpp loads too."""
-    return file.metadata.get("split.count", 1) != 1
+    return bool(file.metadata.get("split.count", 1) != 1)
 
 
 def plain_shape(tensor: Tensor) -> tuple[int, ...]:

@@ -67,7 +67,7 @@ def check_model(path: Path, native: bool = True) -> str:
         raise weights.damaged(path, sha256)
     if path.stat().st_size == weights.SMOLLM2.size:
         warnings.warn(
-            f"{path} has exactly the size of the embedded model and another content: a copy of it would be damaged",
+            f"{path} has the size of the embedded model and another content: a copy of it would be damaged",
             stacklevel=2,
         )
     check = ("model", sha256, VERSION if native else "python")
