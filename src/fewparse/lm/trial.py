@@ -90,8 +90,6 @@ def evaluate(path: Path) -> None:
         ids = (llama.begin_token, *llama.tokenize(TEXT, special, begin=special))[: llama.context_length]
         for row in cache.next_logits(ids[:-2] or ids[:1], [(), ids[-2:-1], ids[-1:]], usage):
             log_softmax(row)
-            if row.min() == row.max():
-                raise ModelError("all tokens have the same logits, as if its weights were damaged")
     llama.close()
 
 
