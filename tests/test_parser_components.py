@@ -1,5 +1,6 @@
 """A parser with a retriever, constraint or reranker object of the caller."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,17 @@ def test_a_constraint_object_applies_to_the_outputs_without_the_lead(tmp_path: P
         make_letters(tmp_path), model, constraint=constraint, prompt=prompt, decoder="beam"
     )
     assert {candidate.text for candidate in parser.parse("one").candidates} == {"bab", "cab"}
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_a_reranker_must_return_numbers(tmp_path: Path, wrong: float) -> None:
+    class WrongReranker:
+        def score(self, utterance: str, output: str) -> float:
+            return wrong
+
+    parser = Parser.from_domain(make_letters(tmp_path), LongContextToyModel(), reranker=WrongReranker())
+    with pytest.raises(UsageError, match="the reranker returned a score"):
+        parser.parse("letters")
 
 
 def test_a_reranker_object_orders_the_candidates(tmp_path: Path) -> None:

@@ -51,4 +51,19 @@ EXECUTION_MEMORY = Limit(
     "FEWPARSE_EXECUTION_MEMORY", 4_000_000_000, "bytes", "memory of the process that executes programs"
 )
 
-LIMITS = (FILE_BYTES, RESPONSE_BYTES, EXECUTION_SECONDS, ANSWER_BYTES, EXECUTION_MEMORY)
+MODEL_CHECK_SECONDS = Limit("FEWPARSE_MODEL_CHECK_SECONDS", 300, "seconds", "time to try a new model file once")
+MODEL_CHECK_BYTES = Limit(
+    "FEWPARSE_MODEL_CHECK_BYTES", 16_000_000_000, "bytes", "memory to try a new model file, besides its own size"
+)
+MODEL_DOWNLOAD_SECONDS = Limit("FEWPARSE_MODEL_DOWNLOAD_SECONDS", 3600, "seconds", "time to download the model")
+
+LIMITS = (
+    FILE_BYTES,
+    RESPONSE_BYTES,
+    EXECUTION_SECONDS,
+    ANSWER_BYTES,
+    EXECUTION_MEMORY,
+    MODEL_CHECK_SECONDS,
+    MODEL_CHECK_BYTES,
+    MODEL_DOWNLOAD_SECONDS,
+)

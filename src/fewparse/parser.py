@@ -1,6 +1,8 @@
 """The parser, from an utterance to a program; `Parser.parse` runs all steps in order."""
 
 import asyncio
+import math
+import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -61,6 +63,7 @@ class Parser:
         if options.server_grammar and not self.model.supports_grammar:
             raise UsageError(f"{model.name} does not support grammars", "Omit --server-grammar.")
         self._slots = threading.Semaphore(self.model.max_concurrency)
+        self._pid = os.getpid()
         self._given_retriever = retriever
         self._given_constraint = None if constraint is None else LeadConstraint(constraint, self.template.lead)
         self._given_reranker = reranker
@@ -210,6 +213,8 @@ class Parser:
     @contextmanager
     def _slot(self, cancel: threading.Event | None) -> Iterator[None]:
         """Wait until the model can serve another parse."""
+        if os.getpid() != self._pid:  # a forked process: the slots of parses under way in the other are taken
+            self._slots, self._pid = threading.Semaphore(self.model.max_concurrency), os.getpid()
         while not self._slots.acquire(timeout=None if cancel is None else CANCEL_CHECK_SECONDS):
             if cancel is not None and cancel.is_set():
                 raise ParseCancelled
@@ -270,6 +275,8 @@ class Parser:
                 raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint rejects")
             text = self.template.without_lead(hypothesis.text.decode(errors="replace"))
             score = hypothesis.score + bonus(text)
+            if not math.isfinite(score):
+                raise UsageError(f"the reranker returned a score of {text!r} that is not finite")
             program = self.domain.program_of(text, self.options.target)
             candidates.append(Candidate(text, score, program, hypothesis.score))
         if self.options.vote:

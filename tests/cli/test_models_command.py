@@ -1,9 +1,17 @@
-"""`fewparse models`: the path of the weights, and downloading them."""
+"""`fewparse models`: the path of the weights, downloading them, and checking files."""
 
+import json
+import math
+import os
+import random
+import shutil
+import struct
 from pathlib import Path
 
 from fewparse.lm.weights import SMOLLM2, weights_path
-from support.cli_runner import HALL, CommandResult, fewparse, without_model
+from support.adapters import write_adapter
+from support.cli_runner import HALL, QUICK, CommandResult, fewparse, fewparse_process, without_model
+from support.tiny_model import write_tiny_model
 
 
 def test_path_is_printed_whether_or_not_the_model_is_there(tmp_path: Path) -> None:
@@ -42,3 +50,58 @@ def test_a_cache_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> No
     assert (ended.code, ended.out) == (1, "")
     assert f"the model cannot be stored in {file}" in ended.err
     assert "FEWPARSE_CACHE" in ended.err
+
+
+def test_check_describes_a_valid_model_and_an_adapter(tmp_path: Path) -> None:
+    tiny = write_tiny_model(tmp_path / "tiny.gguf")
+    ended = fewparse("models", "check", str(tiny))
+    assert (ended.code, ended.err) == (0, "")
+    for line in ("architecture: llama", "block_count: 2", "vocabulary: 1024", "no mistake was found"):
+        assert line in ended.out.splitlines()
+    adapter = write_adapter(tmp_path / "adapter.gguf")
+    found = json.loads(fewparse("models", "check", str(adapter), "--json").out)
+    assert (found["kind"], found["valid"], found["problems"]) == ("adapter", True, [])
+    assert found["tensor_types"] == {"F16": 18}
+
+
+def test_check_lists_what_is_wrong(tmp_path: Path) -> None:
+    tiny = write_tiny_model(tmp_path / "tiny.gguf")
+    content = bytearray(tiny.read_bytes())
+    at = content.index(b"llama.attention.layer_norm_rms_epsilon") + 42
+    content[at : at + 4] = struct.pack("<f", math.nan)
+    tiny.write_bytes(content)
+    ended = fewparse("models", "check", str(tiny))
+    assert (ended.code, ended.err) == (1, "")
+    assert "wrong: llama.attention.layer_norm_rms_epsilon is not finite" in ended.out
+    found = json.loads(fewparse("models", "check", str(tiny), "--json").out)
+    assert not found["valid"]
+    tiny.write_bytes(content[:-100])
+    found = json.loads(fewparse("models", "check", str(tiny), "--json").out)
+    assert "truncated" in found["problems"][0]
+    assert "architecture" not in found
+
+
+def test_check_of_another_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "text.gguf").write_text("no model")
+    ended = fewparse("models", "check", str(tmp_path / "text.gguf"))
+    assert (ended.code, ended.out) == (1, "")
+    assert "is not a GGUF file" in ended.err
+    assert fewparse("models", "check", str(tmp_path / "nowhere.gguf")).code == 1
+    assert fewparse("models", "check", str(tmp_path)).code == 1
+
+
+def test_a_parse_with_changed_weights_is_an_error(tmp_path: Path) -> None:
+    """Random bytes in the weights are noticed at the next start, whatever the size and the times say."""
+    models = tmp_path / "models"
+    models.mkdir()
+    copy = Path(shutil.copy2(weights_path(), models))
+    environment = {"FEWPARSE_CACHE": str(tmp_path)}
+    assert fewparse_process("parse", "starter", HALL, *QUICK, env=environment).code == 0
+    kept = copy.stat()
+    with copy.open("r+b") as file:
+        file.seek(50_000_000)
+        file.write(random.Random(0).randbytes(100_000))
+    os.utime(copy, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    ended = fewparse_process("parse", "starter", HALL, *QUICK, env=environment)
+    assert (ended.code, ended.out) == (1, "")
+    assert f"{copy} is damaged" in ended.err

@@ -1,5 +1,7 @@
 """Adapters: they change the weights of a model, share its cache, and are rejected if they do not fit."""
 
+import math
+import struct
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -8,12 +10,14 @@ from threading import Barrier
 from typing import Any
 
 import gguf
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable, UsageError
 from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.llama import Llama
+from fewparse.lm.llama_model import Llama
 from fewparse.lm.load import with_adapter
 from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Completion, NextTokens, Sampling
@@ -143,6 +147,16 @@ def test_a_changed_file_is_loaded_again(under: Make, loaded: list[Path]) -> None
     assert len(loaded) == 2
 
 
+def test_a_file_that_changed_after_it_was_read_is_not_loaded(
+    model: EmbeddedModel, tmp_path: Path, loaded: list[Path]
+) -> None:
+    adapter = read_adapter(write_adapter(tmp_path / "some.gguf", seed=19))
+    write_adapter(adapter.path, seed=20)
+    with pytest.raises(CorruptModel, match="has changed since it was read"):
+        model.with_adapter(adapter)
+    assert not loaded
+
+
 def test_a_model_with_an_adapter_differs_in_its_name_only(model: EmbeddedModel, under: Make) -> None:
     some = under("mine.gguf")
     assert some.name == f"{model.name} + mine.gguf"
@@ -250,6 +264,142 @@ def test_damage_in_the_list_of_matrices_never_crashes(model: EmbeddedModel, tmp_
         with pytest.raises(CorruptModel):
             model.with_adapter(read_adapter(path))
     assert next_tokens(model).best
+
+
+@pytest.mark.parametrize("alpha", [math.nan, math.inf, -math.inf, 1e30])
+def test_an_adapter_with_an_impossible_alpha_is_damaged(tmp_path: Path, alpha: float) -> None:
+    path = write_adapter(tmp_path / "some.gguf")
+    key = b"adapter.lora.alpha"
+    at = path.read_bytes().index(key) + len(key) + 4
+    overwrite(path, at, struct.pack("<f", alpha))
+    with pytest.raises(CorruptModel, match=r"adapter\.lora\.alpha is"):
+        read_adapter(path)
+
+
+def test_an_alpha_of_another_type_is_damaged(tmp_path: Path) -> None:
+    path = write_adapter(tmp_path / "some.gguf")
+    key = b"adapter.lora.alpha"
+    overwrite(path, path.read_bytes().index(key) + len(key), struct.pack("<Ii", 5, 16))
+    with pytest.raises(CorruptModel, match=r"adapter\.lora\.alpha is 16"):
+        read_adapter(path)
+
+
+@pytest.mark.parametrize("kind", ["F16", "F32", "BF16"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("at", [0, -1])
+def test_an_adapter_with_a_weight_that_is_not_finite_is_damaged(
+    tmp_path: Path, kind: str, value: float, at: int
+) -> None:
+    weights = np.zeros((4, 576), np.float32)
+    path = write_pair(tmp_path / "some.gguf", weights, kind)
+    assert read_adapter(path).provenance is None
+    weights.flat[at] = value
+    write_pair(path, weights, kind)
+    with pytest.raises(CorruptModel, match=r"attn_q\.weight\.lora_a has values that are not finite"):
+        read_adapter(path)
+
+
+def test_weights_may_be_in_single_half_or_bfloat16_precision(model: EmbeddedModel, tmp_path: Path) -> None:
+    weights = (np.random.default_rng(0).integers(-8, 9, size=(4, 576)) / 4).astype(np.float32)
+    found = []
+    for kind in ("F16", "F32", "BF16"):
+        path = write_pair(tmp_path / f"{kind}.gguf", weights, kind)
+        found.append(scores(model.with_adapter(read_adapter(path))))
+    assert found[1] == pytest.approx(found[0], abs=BATCH_NOISE)
+    assert found[2] == pytest.approx(found[0], abs=BATCH_NOISE)
+    assert found[0] != scores(model)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"name": "blk.0.attn_q.weight.lora_x"}, "is not one of a pair"),
+        ({"name": "blk.0.attn_norm.weight"}, "is not one of a pair"),
+        ({"name": "blk.0.attn_k.weight.lora_b"}, "is not one of a pair"),
+        ({"shape": (576, 5)}, "different ranks"),
+    ],
+)
+def test_matrices_that_are_not_those_of_an_adapter_are_damaged(
+    tmp_path: Path, changed: dict[str, Any], reason: str
+) -> None:
+    path = write_pair(tmp_path / "some.gguf", np.zeros((32, 576), np.float32), "F32", **changed)
+    with pytest.raises(CorruptModel) as caught:
+        read_adapter(path)
+    assert reason in caught.value.message
+
+
+@pytest.mark.parametrize("kind", ["I8", "Q8_0"])
+def test_matrices_of_another_type_are_not_supported(tmp_path: Path, kind: str) -> None:
+    path = write_pair(tmp_path / "some.gguf", np.zeros((32, 576), np.float32), kind)
+    with pytest.raises(CorruptModel, match=f"has the type {kind}, not F32 or F16 or BF16"):
+        read_adapter(path)
+
+
+@pytest.mark.parametrize(
+    ("base", "rows", "columns"),
+    [("blk.0.attn_norm.weight", 1, 576), ("blk.0.attn_x.weight", 576, 576), ("blk.0.attn_q.weight", 577, 576)],
+)
+def test_the_reason_why_an_adapter_does_not_fit_is_given(
+    model: EmbeddedModel, tmp_path: Path, loaded: list[Path], base: str, rows: int, columns: int
+) -> None:
+    weights = np.zeros((4, columns), np.float32)
+    path = write_pair(tmp_path / "some.gguf", weights, "F32", base=base, shape=(rows, 4))
+    error = loading_error(model, path)
+    assert isinstance(error, CorruptModel)
+    assert base in str(error.hint)
+    assert not loaded
+
+
+def test_an_adapter_of_another_architecture_does_not_fit(model: EmbeddedModel, tmp_path: Path) -> None:
+    path = write_pair(tmp_path / "some.gguf", np.zeros((4, 576), np.float32), "F32", architecture="qwen2")
+    assert "it is for the architecture qwen2" in str(loading_error(model, path).hint)
+
+
+def test_an_adapter_whose_weights_overflow_gives_an_error_and_no_output(
+    model: EmbeddedModel, tmp_path: Path
+) -> None:
+    before = next_tokens(model)
+    path = write_pair(tmp_path / "some.gguf", np.full((4, 576), 1e37, np.float32), "F32", fill=1e37)
+    adapted = model.with_adapter(read_adapter(path))
+    for use in (next_tokens, scores, lambda some: some.sample(FRUITS, [()], SAMPLING, Usage())):
+        with pytest.raises(ModelError, match="logits that are not finite"):
+            use(adapted)
+    assert next_tokens(model) == before
+
+
+def write_pair(
+    path: Path,
+    weights: NDArray[np.float32],
+    kind: str,
+    *,
+    base: str = "blk.0.attn_q.weight",
+    name: str | None = None,
+    shape: tuple[int, int] | None = None,
+    architecture: str = "llama",
+    fill: float = 2**-4,
+) -> Path:
+    """Write an adapter with one pair of matrices of a type; `name` and `shape` are of its second matrix."""
+    writer = gguf.GGUFWriter(str(path), architecture)
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    other = np.full(shape or (576, len(weights)), fill, np.float32)
+    for tensor, values in ((f"{base}.lora_a", weights), (name or f"{base}.lora_b", other)):
+        if kind == "I8":
+            writer.add_tensor(tensor, values.astype(np.int8))
+        elif kind in ("F32", "F16"):
+            writer.add_tensor(tensor, values.astype(np.float16 if kind == "F16" else np.float32))
+        else:
+            type_ = gguf.GGMLQuantizationType[kind]
+            writer.add_tensor(tensor, gguf.quants.quantize(values, type_), raw_dtype=type_)
+    close(writer)
+    return path
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    """Replace bytes of a file."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
 
 
 def test_a_model_is_not_an_adapter(model: EmbeddedModel) -> None:

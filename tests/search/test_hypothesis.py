@@ -1,10 +1,14 @@
 """Scores, ranking and successors of hypotheses."""
 
+import math
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fewparse.constrain.trie import Trie
+from fewparse.errors import ModelError
 from fewparse.lm.model import NextTokens, ScoredToken, Token
 from fewparse.search.hypothesis import Hypothesis, normalised, ranked
 from fewparse.vocabulary import BYTES
@@ -51,3 +55,25 @@ def test_successors_are_the_best_allowed_tokens_and_the_end_if_it_is_allowed() -
     assert [(h.text, h.finished) for h in found] == [(b"aab", False), (b"aac", False), (b"aa", True)]
     assert [h.logprob for h in found] == pytest.approx([-2.5, -4.5, -5.5])
     assert [h.text for h in after_a.successors(NextTokens(best, -4.0), width=1)] == [b"aab", b"aa"]
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_a_log_probability_that_is_no_number_is_an_error_of_the_model(wrong: float) -> None:
+    start = hypothesis_of("a", -1.0)
+    uses: list[Callable[[], object]] = [
+        lambda: hypothesis_of("a", wrong),
+        lambda: start.finish(wrong),
+        lambda: start.extend(ScoredToken(Token(b"a", 97), wrong)),
+    ]
+    for use in uses:
+        with pytest.raises(ModelError, match=f"returned the log-probability {wrong}"):
+            use()
+
+
+def test_the_probability_zero_has_a_finite_score_below_all_others() -> None:
+    impossible = hypothesis_of("a", -1.0).finish(-math.inf)
+    assert math.isfinite(impossible.score)
+    assert impossible.score < hypothesis_of("a", -100_000.0).score
+    extended = impossible.extend(ScoredToken(Token(b"a", 97), -math.inf))
+    assert extended is not None
+    assert extended.logprob == impossible.logprob

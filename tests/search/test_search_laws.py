@@ -1,6 +1,7 @@
 """The laws of search, on a model small enough for exhaustive oracles."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -12,14 +13,15 @@ from hypothesis import strategies as st
 from fewparse.constrain.state import MAX_STATES, Constraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
-from fewparse.errors import UnknownName, UsageError
+from fewparse.errors import ModelError, UnknownName, UsageError
 from fewparse.events import BackedOff, Branched, Completed, Event, Forced, RoundEnded, RoundStarted, Sampled
-from fewparse.lm.model import Token
+from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
+from fewparse.prompt import Prompt
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings
-from fewparse.vocabulary import BYTES
+from fewparse.vocabulary import BYTES, Mask
 from support.byte_model import ByteModel
 from support.toy_model import ANYTHING, TOKENS, ToyModel
 
@@ -256,3 +258,59 @@ def test_an_unknown_decoder_is_reported_with_a_suggestion() -> None:
     with pytest.raises(UnknownName) as caught:
         SearchSettings(decoder="beems")
     assert caught.value.hint == "Did you mean beam?"
+
+
+class WrongNumbers(ToyModel):
+    """A model with the same wrong log-probability for every token."""
+
+    def __init__(self, wrong: float) -> None:
+        super().__init__()
+        self._wrong = wrong
+
+    def logprobs(self, context: Sequence[int]) -> list[float]:
+        return [self._wrong] * len(TOKENS)
+
+    def next_tokens(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        k: int,
+        stop: bytes,
+        usage: Usage,
+        allowed: Sequence[Mask] | None = None,
+    ) -> list[NextTokens]:
+        found = ToyModel().next_tokens(prompt, prefixes, k, stop, usage, allowed)
+        return [
+            each._replace(best=tuple(s._replace(logprob=self._wrong) for s in each.best), end_logprob=self._wrong)
+            for each in found
+        ]
+
+    def sample(
+        self,
+        prompt: Prompt,
+        prefixes: Sequence[Prefix],
+        sampling: Sampling,
+        usage: Usage,
+        guides: Sequence[Guide | None] = (),
+    ) -> list[list[Completion]]:
+        completions = ToyModel().sample(prompt, prefixes, sampling, usage, guides)
+        return [[c._replace(logprobs=(self._wrong,) * len(c.tokens)) for c in group] for group in completions]
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "beam", "speculative"])
+@pytest.mark.parametrize("forced_spans", [False, True])
+@pytest.mark.parametrize("max_tokens", [2, 12])
+def test_a_model_that_returns_nan_is_an_error(decoder: str, forced_spans: bool, max_tokens: int) -> None:
+    settings = SearchSettings(decoder=decoder, forced_spans=forced_spans, max_tokens=max_tokens)
+    model = WrongNumbers(math.nan)
+    with pytest.raises(ModelError, match="log-probability nan"):
+        search(model, Trie(["caccacca"], model.vocabulary), settings)
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "beam", "speculative"])
+def test_an_output_of_probability_zero_has_a_finite_score(decoder: str) -> None:
+    model = WrongNumbers(-math.inf)
+    found, _ = search(model, Trie(["ca", "ac"], model.vocabulary), SearchSettings(decoder=decoder))
+    assert found
+    assert {h.text for h in found} <= {b"ca", b"ac"}
+    assert all(math.isfinite(h.score) for h in found)

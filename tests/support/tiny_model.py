@@ -19,8 +19,13 @@ HEADS, KEY_HEADS = 4, 2
 SPREAD = 0.15
 
 
-def write_tiny_model(path: Path, seed: int = 1, spread: float = SPREAD, architecture: str = "llama") -> Path:
-    """Write a model with normally distributed weights; `spread` is their standard deviation."""
+def write_tiny_model(
+    path: Path, seed: int = 1, spread: float = SPREAD, architecture: str = "llama", pre: str | None = None
+) -> Path:
+    """Write a model with normally distributed weights; `spread` is their standard deviation.
+
+    `pre` is the name of another pre-tokenizer than that of the embedded model.
+    """
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(BLOCKS)
     writer.add_context_length(CONTEXT)
@@ -32,7 +37,7 @@ def write_tiny_model(path: Path, seed: int = 1, spread: float = SPREAD, architec
     writer.add_rope_freq_base(10_000.0)
     writer.add_rope_dimension_count(WIDTH // HEADS)
     writer.add_vocab_size(TOKENS)
-    add_tokenizer(writer)
+    add_tokenizer(writer, pre)
     random = np.random.default_rng(seed)
     for name, shape in shapes():
         mean = 1.0 if "norm" in name else 0.0
@@ -46,13 +51,13 @@ def write_tiny_model(path: Path, seed: int = 1, spread: float = SPREAD, architec
     return path
 
 
-def add_tokenizer(writer: gguf.GGUFWriter) -> None:
+def add_tokenizer(writer: gguf.GGUFWriter, pre: str | None) -> None:
     """Add the first tokens of the embedded model's tokenizer."""
     source = {name.removeprefix("tokenizer.ggml."): value for name, value in read_metadata(pull()).items()}
     tokens = source["tokens"][:TOKENS]
     known = set(tokens)
     writer.add_tokenizer_model(source["model"])
-    writer.add_tokenizer_pre(source["pre"])
+    writer.add_tokenizer_pre(pre or source["pre"])
     writer.add_token_list(tokens)
     writer.add_token_types(source["token_type"][:TOKENS])
     writer.add_token_merges([merge for merge in source["merges"] if merge.replace(" ", "") in known])

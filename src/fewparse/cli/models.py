@@ -1,19 +1,22 @@
-"""`fewparse models`: download the embedded model, and find out what a server supports."""
+"""`fewparse models`: download the embedded model, check model files, find out what a server supports."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from fewparse.cli import options
-from fewparse.cli.console import download_progress, echo, out
+from fewparse.cli.console import FAILED, download_progress, echo, out
 from fewparse.cli.remote import remote_settings
 from fewparse.errors import UsageError
+from fewparse.files import user_path
 from fewparse.lm import weights
 from fewparse.text import printable, to_json
 
-app = typer.Typer(help="Download the embedded model; find out what a server supports.", no_args_is_help=True)
+app = typer.Typer(
+    help="Download the embedded model; check model files; find out what a server supports.", no_args_is_help=True
+)
 
 
 @app.command()
@@ -33,6 +36,29 @@ def pull(
 def path() -> None:
     """Print the path of the embedded model, whether or not it has been downloaded."""
     echo(weights.weights_path())
+
+
+@app.command()
+def check(
+    path: Annotated[str, typer.Argument(help="GGUF file of a model or of a LoRA adapter.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+) -> None:
+    """Check a model or an adapter, a model also by a trial in another process, and print what was found."""
+    from fewparse.lm.model_file import describe, report
+
+    file = user_path(path)
+    found = report(file)
+    described: dict[str, Any] = {"path": str(file), "sha256": found.sha256} | describe(found.file)
+    if as_json:
+        echo(to_json(described | {"valid": not found.problems, "problems": found.problems}, indent=1))
+    else:
+        for name, value in described.items():
+            out.print(f"{name}: {value}", markup=False)
+        for problem in found.problems:
+            out.print(f"wrong: {problem}", markup=False)
+        out.print("no mistake was found" if not found.problems else "this file cannot be used", style="bold")
+    if found.problems:
+        raise typer.Exit(FAILED)
 
 
 @app.command()

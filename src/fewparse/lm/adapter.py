@@ -6,7 +6,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fewparse.errors import CorruptModel
-from fewparse.lm.gguf import file_sha256, read_metadata
+from fewparse.lm.checked_files import checked_sha256, has_passed, record_passed
+from fewparse.lm.gguf import read_gguf, read_metadata
+from fewparse.lm.gguf_check import adapter_problems
 
 PROVENANCE = "fewparse.provenance"
 
@@ -45,7 +47,10 @@ class Adapter:
 
 
 def read_adapter(path: Path) -> Adapter:
-    """Read the metadata of an adapter file; raise `CorruptModel` if it is not a LoRA adapter."""
+    """Read the metadata of an adapter file and check its weights, these only if the file is new.
+
+    Raises `CorruptModel` if it is not a LoRA adapter, or damaged.
+    """
     metadata = read_metadata(path)
     if metadata.get("general.type") != "adapter" or metadata.get("adapter.type") != "lora":
         raise CorruptModel(
@@ -60,4 +65,11 @@ def read_adapter(path: Path) -> Adapter:
             f"the provenance in {path} cannot be read ({location})",
             "It may be from another version of fewparse: tune the domain again.",
         ) from None
-    return Adapter(path, file_sha256(path), provenance)
+    sha256 = checked_sha256(path)
+    if not has_passed(("adapter", sha256)):
+        if problems := adapter_problems(read_gguf(path)):
+            raise CorruptModel(
+                f"the adapter {path} is damaged: {problems[0]}", "Create it again: fewparse tune DOMAIN"
+            )
+        record_passed(("adapter", sha256))
+    return Adapter(path, sha256, provenance)

@@ -1,25 +1,21 @@
 """GGUF models in this process, by llama.cpp: the model kinds `embedded` and `gguf`."""
 
-import threading
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 
-from fewparse.errors import CorruptModel, ModelError, ModelUnavailable, UsageError
+from fewparse.errors import ModelError, UsageError
 from fewparse.files import user_path
 from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.evaluator import Logits, Span, TokenIds
-from fewparse.lm.gguf import MAGIC, file_sha256
-from fewparse.lm.llama import Llama
+from fewparse.lm.lifetime import Lifetime
+from fewparse.lm.llama_model import Llama
 from fewparse.lm.load import EMBEDDED, ModelSettings, model_kind
-from fewparse.lm.local import MAX_CONTEXT, LocalModel, usable_cores
+from fewparse.lm.local import LocalModel, usable_cores
+from fewparse.lm.model_file import check_fit, check_model
 from fewparse.lm.prefix_cache import PrefixCache
 from fewparse.lm.usage import Usage
 from fewparse.vocabulary import Vocabulary
-
-MAX_SEQUENCES = 256
-MAX_PATH_TOKENS = 4096
 
 
 @model_kind(adapters=True)
@@ -59,26 +55,21 @@ class AdapterEvaluator:
 
 
 class EmbeddedModel(LocalModel):
-    """A GGUF model with one KV cache for all queries."""
+    """A GGUF model with one KV cache for all queries; `sha256` is the hash of its file."""
 
     def __init__(self, path: Path, name: str | None = None, threads: int | None = None) -> None:
-        check_gguf(path)
+        self.sha256 = check_model(path)
         self.path = path
-        self._llama = Llama(path, MAX_CONTEXT, MAX_PATH_TOKENS, MAX_SEQUENCES, threads or usable_cores())
+        name = name or f"gguf:{path}"
+        lifetime = Lifetime(name)
+        self._llama = Llama(path, threads or usable_cores(), lifetime)
         self._cache = PrefixCache(self._llama)
         self._adapters: dict[str, int] = {}
-        self._adapters_lock = threading.Lock()
-        super().__init__(
-            name or f"gguf:{path}", read_vocabulary(self._llama), self._llama, AdapterEvaluator(self._cache, None)
-        )
-
-    @cached_property
-    def sha256(self) -> str:
-        """The hash of the model file."""
-        return file_sha256(self.path)
+        vocabulary = Vocabulary(self._llama.tokens, self._llama.end_tokens)
+        super().__init__(name, vocabulary, self._llama, AdapterEvaluator(self._cache, None), lifetime)
 
     def with_adapter(self, adapter: Adapter) -> LocalModel:
-        """Return the model with an adapter applied; weights, memory, cache and lock are shared.
+        """Return the model with an adapter applied; weights, memory, cache and lifetime are shared.
 
         Raises `ModelError` if the adapter was tuned for other weights, `CorruptModel` if it does not fit.
         """
@@ -88,32 +79,14 @@ class EmbeddedModel(LocalModel):
                 f"the adapter {adapter.path} was tuned for {provenance.base}, and {self.name} has other weights",
                 "Use the model it was tuned for, tune another adapter, or use none: --adapter none",
             )
-        with self._adapters_lock:
+        with self._lifetime.query():
             if adapter.sha256 not in self._adapters:
+                check_fit(adapter, self.path, self.sha256)
                 self._adapters[adapter.sha256] = self._llama.load_adapter(adapter.path)
         evaluator = AdapterEvaluator(self._cache, self._adapters[adapter.sha256])
         name = f"{self.name} + {adapter.path.name}"
-        return LocalModel(name, self.vocabulary, self._llama, evaluator, self._lock)
+        return LocalModel(name, self.vocabulary, self._llama, evaluator, self._lifetime)
 
     def close(self) -> None:
-        """Free the native memory."""
+        """Free the native memory after the query under way; later queries raise `ModelError`."""
         self._llama.close()
-
-
-def read_vocabulary(llama: Llama) -> Vocabulary:
-    """Return the bytes of every token; empty for control tokens."""
-    ids = range(llama.n_vocab)
-    return Vocabulary(
-        [b"" if llama.is_control(i) else llama.piece(i) for i in ids], [i for i in ids if llama.is_end(i)]
-    )
-
-
-def check_gguf(file: Path) -> None:
-    """Raise `CorruptModel` if a file does not start as a GGUF file, before the native library reads it."""
-    try:
-        with file.open("rb") as opened:
-            magic = opened.read(len(MAGIC))
-    except OSError as error:
-        raise ModelUnavailable(f"the model file {file} cannot be read: {error.strerror}") from None
-    if magic != MAGIC:
-        raise CorruptModel(f"{file} is not a GGUF file", "For the bundled model: fewparse models pull --force")

@@ -22,10 +22,11 @@ from transformers.cache_utils import DynamicLayer
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable
 from fewparse.files import user_path
 from fewparse.lm.byte_tokenizer import ByteTokenizer
-from fewparse.lm.embedded import check_gguf
 from fewparse.lm.evaluator import Logits, TokenIds
 from fewparse.lm.gguf import read_metadata
-from fewparse.lm.local import MAX_CONTEXT, usable_cores
+from fewparse.lm.lifetime import Lifetime, claim_library
+from fewparse.lm.local import MAX_CONTEXT, log_softmax, usable_cores
+from fewparse.lm.model_file import check_model
 
 SUFFIX = ".gguf"
 PRE_TOKENIZER = "tokenizer.ggml.pre"
@@ -36,12 +37,16 @@ DIGIT_PRE_TOKENIZERS = {"codeshell", "command-r", "exaone", "minerva-7b", "refac
 class HFBackend:
     """A causal language model with its tokenizer, loaded from a folder, a GGUF file or the hub."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, lifetime: Lifetime | None = None) -> None:
+        claim_library("torch")
+        self._lifetime = lifetime or Lifetime(f"hf:{source}")
         torch.set_num_threads(usable_cores())
         with quiet(), loading_errors(source):
             self.network, tokenizer = load(source)
             self._selects_rows = "logits_to_keep" in inspect.signature(self.network.forward).parameters
-            size = self.evaluate_whole([(0,)], [0]).shape[-1]
+            first = self.evaluate_whole([(0,)], [0])
+            log_softmax(first[0, 0])
+            size = first.shape[-1]
         self._cache = DynamicCache()
         limit = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
         self.context_length: int = min(MAX_CONTEXT, limit or MAX_CONTEXT)
@@ -60,7 +65,10 @@ class HFBackend:
         return bool(self.network.dtype == torch.float32)
 
     def close(self) -> None:
-        """Release the memory."""
+        """Release the memory when no query is under way."""
+        self._lifetime.close(self._free)
+
+    def _free(self) -> None:
         self.network = self._cache = None
 
     def evaluate(
@@ -74,36 +82,39 @@ class HFBackend:
 
         `attention` is the mask of the cells, including new ones, that each new token sees; None is causal.
         """
-        mask = None
-        if attention is not None:
-            hidden = torch.from_numpy(~attention).to(self.network.device)
-            mask = torch.zeros(hidden.shape, dtype=self.network.dtype, device=self.network.device)
-            mask = mask.masked_fill(hidden, torch.finfo(self.network.dtype).min)[None, None]
-        logits = self._forward(
-            wanted,
-            input_ids=self._tensor([tokens]),
-            position_ids=self._tensor([positions]),
-            attention_mask=mask,
-            past_key_values=self._cache,
-            use_cache=True,
-        )
-        return list(logits[0])
+        with self._lifetime:
+            mask = None
+            if attention is not None:
+                hidden = torch.from_numpy(~attention).to(self.network.device)
+                mask = torch.zeros(hidden.shape, dtype=self.network.dtype, device=self.network.device)
+                mask = mask.masked_fill(hidden, torch.finfo(self.network.dtype).min)[None, None]
+            logits = self._forward(
+                wanted,
+                input_ids=self._tensor([tokens]),
+                position_ids=self._tensor([positions]),
+                attention_mask=mask,
+                past_key_values=self._cache,
+                use_cache=True,
+            )
+            return list(logits[0])
 
     def evaluate_whole(self, sequences: Sequence[TokenIds], positions: Sequence[int]) -> NDArray[np.float32]:
         """Return the logits after these positions of each sequence, without using the cache."""
         longest = max(map(len, sequences))
         padded = [[*sequence, *[0] * (longest - len(sequence))] for sequence in sequences]
         mask = [[1] * len(sequence) + [0] * (longest - len(sequence)) for sequence in sequences]
-        return self._forward(
-            positions, input_ids=self._tensor(padded), attention_mask=self._tensor(mask), use_cache=False
-        )
+        with self._lifetime:
+            return self._forward(
+                positions, input_ids=self._tensor(padded), attention_mask=self._tensor(mask), use_cache=False
+            )
 
     def crop(self, length: int) -> None:
         """Drop all cells of the cache but the first `length`."""
-        if length == 0:
-            self._cache = DynamicCache()
-        elif (surplus := self._cache.get_seq_length() - length) > 0:
-            self._cache.crop(-surplus)
+        with self._lifetime:
+            if length == 0:
+                self._cache = DynamicCache()
+            elif (surplus := self._cache.get_seq_length() - length) > 0:
+                self._cache.crop(-surplus)
 
     def _forward(self, wanted: Sequence[int], **inputs: Any) -> NDArray[np.float32]:
         rows = self._tensor(wanted)
@@ -114,7 +125,7 @@ class HFBackend:
                 else:
                     logits = self.network(**inputs).logits[:, rows]
                 result: NDArray[np.float32] = logits.float().cpu().numpy()
-        except RuntimeError as error:
+        except (RuntimeError, IndexError) as error:
             tokens = inputs["input_ids"].numel()
             raise ModelError(
                 f"torch could not evaluate {tokens} tokens: {first_line(error)}", "Is there enough memory?"
@@ -130,7 +141,7 @@ def load(source: str, single_precision: bool = False) -> tuple[Any, Any]:
     location: dict[str, Any] = {"pretrained_model_name_or_path": source, "trust_remote_code": False}
     path = user_path(source)
     if source.endswith(SUFFIX):
-        check_gguf(path)
+        check_model(path, native=False)
         location |= {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
     elif path.is_dir():
         location |= {"pretrained_model_name_or_path": str(path)}

@@ -1,4 +1,4 @@
-"""Bindings to the C interface of llama.cpp, by ctypes on the shared object in xllamacpp.
+"""The C interface of llama.cpp, by ctypes on the shared object in xllamacpp: structs, functions, and loading it.
 
 The Python interface of xllamacpp cannot fork a cached prompt, so the C interface is used directly. Its structs are
 declared here for one version of the header. That version is pinned, and the defaults returned by the library are
@@ -8,23 +8,16 @@ checked when it is loaded, so that a mismatch raises an error instead of corrupt
 import ctypes
 import importlib.metadata
 import importlib.util
-import threading
-from collections.abc import Sequence
+from collections import deque
 from ctypes import POINTER, c_bool, c_char_p, c_float, c_int8, c_int32, c_size_t, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fewparse.errors import CorruptModel, ModelError, RuntimeMismatch
+from fewparse.errors import RuntimeMismatch
 
 RUNTIME = "xllamacpp"
 VERSION = "2026.10.11549"
-BATCH = 512
-# With flash attention, the logits of a token depend on the size of its batch; without, they do not.
-FLASH_ATTENTION_OFF = 0
 
 
 class ModelParams(ctypes.Structure):
@@ -122,6 +115,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "llama_model_n_ctx_train": (c_int32, [c_void_p]),
     "llama_model_get_vocab": (c_void_p, [c_void_p]),
     "llama_get_memory": (c_void_p, [c_void_p]),
+    "llama_memory_clear": (None, [c_void_p, c_bool]),
     "llama_memory_seq_rm": (c_bool, [c_void_p, c_int32, c_int32, c_int32]),
     "llama_memory_seq_cp": (None, [c_void_p, c_int32, c_int32, c_int32, c_int32]),
     "llama_decode": (c_int32, [c_void_p, Batch]),
@@ -137,10 +131,25 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 LogCallback = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
+ERROR_LEVEL = 4
+MAX_LOGGED = 100
+_errors: deque[str] = deque(maxlen=MAX_LOGGED)
 
 
-# Without a callback, llama.cpp logs to the terminal.
-_ignore_log = LogCallback(lambda _level, _text, _data: None)
+def log(level: int, text: bytes, _data: int) -> None:
+    """Keep the errors that llama.cpp logs; without a callback, it logs to the terminal."""
+    if level == ERROR_LEVEL:
+        _errors.append(text.decode(errors="replace").strip())
+
+
+_log = LogCallback(log)
+
+
+def logged_error() -> str:
+    """Return the first error that llama.cpp logged since the last call, or an empty string."""
+    first = next(iter(_errors), "")
+    _errors.clear()
+    return first.partition(": ")[2]  # without the name of the function
 
 
 @cache
@@ -166,7 +175,7 @@ def library() -> ctypes.CDLL:
         except AttributeError:
             raise RuntimeMismatch(f"{RUNTIME} {VERSION} does not export {name}", "Reinstall it.") from None
         function.restype, function.argtypes = result, arguments
-    lib.llama_log_set(ctypes.cast(_ignore_log, c_void_p), None)
+    lib.llama_log_set(ctypes.cast(_log, c_void_p), None)
     check_defaults(lib.llama_model_default_params(), lib.llama_context_default_params())
     lib.llama_backend_init()
     return lib
@@ -183,148 +192,3 @@ def check_defaults(model: ModelParams, context: ContextParams) -> None:
             f"the defaults of {RUNTIME} {VERSION} are not those of its header: {(sizes, types, of_model)}",
             f"Reinstall it: pip install --force-reinstall {RUNTIME}=={VERSION}",
         )
-
-
-class CacheFull(ModelError):
-    """The KV cache has too few free cells for a batch."""
-
-
-class Llama:
-    """A loaded model with one context and its KV cache; freed by `close`.
-
-    A sequence may have `context_length` tokens, `max_context` at most. The cache has `extra_cells` more, which all
-    sequences share.
-    """
-
-    def __init__(self, path: Path, max_context: int, extra_cells: int, n_seq_max: int, threads: int) -> None:
-        self._lib = library()
-        params = self._lib.llama_model_default_params()
-        params.n_gpu_layers = 0
-        self._model = self._lib.llama_model_load_from_file(str(path).encode(), params)
-        if not self._model:
-            raise CorruptModel(
-                f"{path} cannot be loaded as a GGUF model",
-                "The file may be damaged or of a kind that this version of llama.cpp does not support.",
-            )
-        self._vocab = self._lib.llama_model_get_vocab(self._model)
-        self.context_length: int = min(max_context, self._lib.llama_model_n_ctx_train(self._model))
-        self.n_ctx = self.context_length + extra_cells
-        self.n_seq_max = n_seq_max
-        self.n_vocab: int = self._lib.llama_vocab_n_tokens(self._vocab)
-        self.begin_token: int = self._lib.llama_vocab_bos(self._vocab)
-        self._context = self._new_context(self.n_ctx, n_seq_max, threads)
-        self._memory = self._lib.llama_get_memory(self._context)
-        self._close_lock = threading.Lock()
-
-    def _new_context(self, n_ctx: int, n_seq_max: int, threads: int) -> int:
-        params = self._lib.llama_context_default_params()
-        params.n_ctx, params.n_batch, params.n_ubatch = n_ctx, n_ctx, BATCH
-        params.n_seq_max, params.kv_unified = n_seq_max, True
-        params.n_threads = params.n_threads_batch = threads
-        params.flash_attn_type = FLASH_ATTENTION_OFF
-        context: int | None = self._lib.llama_init_from_model(self._model, params)
-        if not context:
-            self._lib.llama_model_free(self._model)
-            raise ModelError(f"llama.cpp could not create a context of {n_ctx} tokens", "Is there enough memory?")
-        return context
-
-    def close(self) -> None:
-        """Free the native memory; may be called more than once."""
-        with self._close_lock:
-            if self._context:
-                self._lib.llama_free(self._context)
-                self._lib.llama_model_free(self._model)
-                self._context = 0
-
-    def tokenize(self, text: str, special: bool, begin: bool) -> list[int]:
-        """Return the token ids of `text`.
-
-        With `special`, control tokens such as chat markers are recognised. With `begin`, a begin-of-text token is
-        added if the model uses one.
-        """
-        data = text.encode()
-        size = len(data) + 8
-        ids = (c_int32 * size)()
-        count = self._lib.llama_tokenize(self._vocab, data, len(data), ids, size, begin, special)
-        return list(ids[:count])
-
-    def piece(self, token: int) -> bytes:
-        """Return the exact bytes of a token; empty for control tokens."""
-        buffer = ctypes.create_string_buffer(64)
-        length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
-        if length < 0:
-            buffer = ctypes.create_string_buffer(-length)
-            length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
-        return buffer.raw[:length]
-
-    def is_control(self, token: int) -> bool:
-        """Return whether the token is a control token rather than text."""
-        return bool(self._lib.llama_vocab_is_control(self._vocab, token))
-
-    def is_end(self, token: int) -> bool:
-        """Return whether the token ends an output."""
-        return bool(self._lib.llama_vocab_is_eog(self._vocab, token))
-
-    def load_adapter(self, path: Path) -> int:
-        """Load an adapter for this model and return its handle; it is freed with the model."""
-        handle: int | None = self._lib.llama_adapter_lora_init(self._model, str(path).encode())
-        if not handle:
-            raise CorruptModel(
-                f"{path} is not an adapter for this model, or damaged",
-                "An adapter works only with the model it was trained for: tune another one for this model.",
-            )
-        return handle
-
-    def use_adapter(self, handle: int | None) -> None:
-        """Apply an adapter to the weights, or none; the caller must clear the cache."""
-        handles = (c_void_p * 1)(handle)
-        status = self._lib.llama_set_adapters_lora(
-            self._context, handles, int(handle is not None), (c_float * 1)(1.0)
-        )
-        if status != 0:
-            raise ModelError(f"llama.cpp could not set an adapter (status {status})")
-
-    def fork(self, source: int, target: int, length: int) -> None:
-        """Let the sequence `target` share the first `length` cells of `source`."""
-        self._lib.llama_memory_seq_cp(self._memory, source, target, 0, length)
-
-    def drop(self, sequence: int, start: int = 0) -> None:
-        """Remove the positions of a sequence from `start` on."""
-        self._lib.llama_memory_seq_rm(self._memory, sequence, start, -1)
-
-    def decode(
-        self,
-        tokens: Sequence[int],
-        positions: Sequence[int],
-        sequences: Sequence[int],
-        wanted: Sequence[bool],
-    ) -> list[NDArray[np.float32]]:
-        """Evaluate a batch of tokens and return copies of the logits after those that are `wanted`, in order.
-
-        Raises `CacheFull` if the cache has too few free cells, another `ModelError` for other failures.
-        """
-        n = len(tokens)
-        sequence_ids = (c_int32 * n)(*sequences)
-        stride = ctypes.sizeof(c_int32)
-        base = ctypes.addressof(sequence_ids)
-        pointers = (POINTER(c_int32) * n)(*(ctypes.cast(base + i * stride, POINTER(c_int32)) for i in range(n)))
-        batch = Batch(
-            n_tokens=n,
-            token=(c_int32 * n)(*tokens),
-            embd=None,
-            pos=(c_int32 * n)(*positions),
-            n_seq_id=(c_int32 * n)(*([1] * n)),
-            seq_id=pointers,
-            logits=(c_int8 * n)(*(1 if w else 0 for w in wanted)),
-        )
-        status = self._lib.llama_decode(self._context, batch)
-        if status == 1:
-            raise CacheFull(f"the KV cache of {self.n_ctx} cells has too few free ones for {n} more tokens")
-        if status != 0:
-            raise ModelError(f"llama.cpp could not evaluate a batch of {n} tokens (status {status})")
-        rows = []
-        for i in range(n):
-            if wanted[i]:
-                pointer = self._lib.llama_get_logits_ith(self._context, i)
-                rows.append(np.ctypeslib.as_array(pointer, (self.n_vocab,)).copy())
-        return rows

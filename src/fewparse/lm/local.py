@@ -1,7 +1,7 @@
 """Language models that run in this process, on top of any evaluator of logits."""
 
+import math
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fewparse.errors import ModelError
 from fewparse.lm.evaluator import Evaluator, Logits, Span, TokenIds
+from fewparse.lm.lifetime import Lifetime
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.sampling import NextTokenDistribution, PartialSample
 from fewparse.lm.usage import Usage
@@ -55,14 +57,14 @@ class LocalModel:
         vocabulary: Vocabulary,
         tokenizer: Tokenizer,
         evaluator: Evaluator,
-        lock: "threading.Lock | None" = None,
+        lifetime: Lifetime | None = None,
     ) -> None:
         self.name = name
         self.vocabulary = vocabulary
         self.context_length = evaluator.context_length
         self._tokenizer = tokenizer
         self.evaluator = evaluator
-        self._lock = lock or threading.Lock()
+        self._lifetime = lifetime or Lifetime(name)
         self.prompt_ids = lru_cache(maxsize=64)(self._tokenize_prompt)
 
     def close(self) -> None:
@@ -87,7 +89,7 @@ class LocalModel:
     ) -> list[NextTokens]:
         """Return the k most probable next tokens of each prefix, evaluated as one batch and exact under a mask."""
         with self._query(prompt, prefixes, usage) as ids:
-            rows = self.evaluator.next_logits(ids, [token_ids(prefix) for prefix in prefixes], usage)
+            rows = self.evaluator.next_logits(ids, [self._ids(prefix) for prefix in prefixes], usage)
         usage.completion_tokens += len(prefixes)
         masks = allowed if allowed is not None else [None] * len(prefixes)
         return [self._distribution(row, stop).best(k, mask) for row, mask in zip(rows, masks, strict=True)]
@@ -112,7 +114,7 @@ class LocalModel:
             while live := [
                 s for s in samples if not s.finished and len(s.prefix) + len(s.tokens) < sampling.max_tokens
             ]:
-                paths = [token_ids(sample.prefix) + sample.token_ids for sample in live]
+                paths = [self._ids(sample.prefix) + sample.token_ids for sample in live]
                 unique = list(dict.fromkeys(paths))
                 rows = self.evaluator.next_logits(ids, unique, usage)
                 distributions = {
@@ -129,7 +131,7 @@ class LocalModel:
         self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
     ) -> list[tuple[float, ...]]:
         """Return the log-probability of each token of each continuation, one continuation per prefix."""
-        spans = [(token_ids(p), token_ids(c)) for p, c in zip(prefixes, continuations, strict=True)]
+        spans = [(self._ids(p), self._ids(c)) for p, c in zip(prefixes, continuations, strict=True)]
         scores: dict[Span, tuple[float, ...]] = {}
         with self._query(prompt, prefixes, usage) as ids:
             for span, rows in self.evaluator.logits_along(ids, spans, usage):
@@ -145,7 +147,7 @@ class LocalModel:
         usage.requests += len(prefixes)
         usage.rounds += 1
         usage.prompt_tokens += sum(len(ids) + len(prefix) for prefix in prefixes)
-        with self._lock:
+        with self._lifetime.query():
             start = time.perf_counter()
             try:
                 yield ids
@@ -157,6 +159,17 @@ class LocalModel:
         for i, part in enumerate(prompt.parts):
             ids += self._tokenizer.tokenize(part.text, special=part.markup, begin=i == 0)
         return tuple(ids) or (self._tokenizer.begin_token,)
+
+    def _ids(self, prefix: Prefix) -> TokenIds:
+        """Return the ids of the tokens of a prefix; raise `ModelError` if one is not in the vocabulary."""
+        ids = tuple(token.id for token in prefix)
+        if ids and not 0 <= min(ids) <= max(ids) < len(self.vocabulary):
+            wrong = min(ids) if min(ids) < 0 else max(ids)
+            raise ModelError(
+                f"a prefix contains the token {wrong}, which {self.name} does not have",
+                "Use tokens of this model: LanguageModel.tokenize.",
+            )
+        return ids
 
     def _token(self, token_id: int) -> Token:
         return Token(self.vocabulary.tokens[token_id], token_id)
@@ -170,13 +183,18 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def token_ids(prefix: Prefix) -> TokenIds:
-    """Return the ids of the tokens of a prefix."""
-    return tuple(token.id for token in prefix)
-
-
 def log_softmax(row: Logits) -> NDArray[np.float32]:
-    """Return log-probabilities from logits."""
-    shifted: NDArray[np.float32] = row - row.max()
+    """Return log-probabilities from logits; -inf for a token with the logit -inf, which a model may give.
+
+    Raises `ModelError` if a logit is NaN or infinite, or all are -inf: the maximum shows each of these.
+    """
+    largest = row.max()
+    if not math.isfinite(largest):
+        raise ModelError(
+            f"the model computed logits that are not finite (the largest is {largest})",
+            "The file of the model or of its adapter may be damaged: fewparse models check PATH",
+        )
+    with np.errstate(over="ignore"):  # a difference beyond the range of the type is -inf
+        shifted: NDArray[np.float32] = row - largest
     shifted -= np.log(np.exp(shifted).sum())
     return shifted

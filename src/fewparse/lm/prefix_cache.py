@@ -21,7 +21,7 @@ from fewparse.lm.evaluator import (
     check_context,
     common_prefix_length,
 )
-from fewparse.lm.llama import BATCH, CacheFull, Llama
+from fewparse.lm.llama_model import BATCH, CacheFull, Llama, NotFinite
 from fewparse.lm.usage import Usage
 
 PROMPT_SEQUENCE = 0
@@ -47,6 +47,7 @@ class PrefixCache:
         self._free = list(range(llama.n_seq_max - 1, PROMPT_SEQUENCE, -1))
         self._clock = 0
         self._adapter: int | None = None
+        self._damaged = False
 
     def use_adapter(self, handle: int | None) -> None:
         """Switch to an adapter, or to none; clears the cache if that is a change."""
@@ -89,6 +90,8 @@ class PrefixCache:
 
     def _set_prompt(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> None:
         check_context(prompt, paths, self.context_length)
+        if self._damaged:
+            self._reset()
         if prompt != self._prompt:
             self._evaluate_prompt(prompt, usage)
         elif () in paths:
@@ -103,7 +106,7 @@ class PrefixCache:
         new = len(prompt) - shared
         usage.prefill_tokens += new
         usage.forward_passes += 1
-        rows = self._llama.decode(
+        rows = self._evaluate_batch(
             prompt[shared:], range(shared, len(prompt)), [PROMPT_SEQUENCE] * new, [False] * (new - 1) + [True]
         )
         self._prompt = prompt
@@ -114,9 +117,11 @@ class PrefixCache:
             self._drop(path)
 
     def _drop(self, path: TokenIds) -> None:
-        sequence = self._cached.pop(path).sequence
-        self._llama.drop(sequence)
+        self._release(self._cached.pop(path).sequence)
+
+    def _release(self, sequence: int) -> None:
         self._free.append(sequence)
+        self._llama.drop(sequence)
 
     def _cached_prefix(self, path: TokenIds) -> TokenIds:
         """Return the longest cached proper prefix of a path."""
@@ -127,31 +132,37 @@ class PrefixCache:
 
     def _evaluate(
         self, paths: Sequence[TokenIds], bases: Sequence[TokenIds], every: bool, usage: Usage
-    ) -> Iterator[tuple[TokenIds, list[Logits]]]:
-        """Evaluate paths after cached bases as one batch; yield the logits after every new token, or the last."""
+    ) -> list[tuple[TokenIds, list[Logits]]]:
+        """Evaluate paths after cached bases as one batch; return the logits after every new token, or the last."""
         tokens: list[int] = []
         positions: list[int] = []
         sequences: list[int] = []
         wanted: list[bool] = []
-        for path, base in zip(paths, bases, strict=True):
-            new = path[len(base) :]
-            start = len(self._prompt) + len(base)
-            tokens += new
-            positions += range(start, start + len(new))
-            sequences += [self._fork(base, keep=bases)] * len(new)
-            wanted += [every] * (len(new) - 1) + [True]
-        usage.forward_tokens += len(tokens)
-        usage.forward_passes += 1
-        rows = iter(self._decode(tokens, positions, sequences, wanted, keep=bases))
-        end = 0
-        for path, base in zip(paths, bases, strict=True):
-            new_tokens = len(path) - len(base)
-            end += new_tokens
-            own = list(islice(rows, new_tokens if every else 1))
+        forks: list[int] = []
+        try:
+            for path, base in zip(paths, bases, strict=True):
+                new = path[len(base) :]
+                start = len(self._prompt) + len(base)
+                forks.append(self._fork(base, keep=bases))
+                tokens += new
+                positions += range(start, start + len(new))
+                sequences += [forks[-1]] * len(new)
+                wanted += [every] * (len(new) - 1) + [True]
+            usage.forward_tokens += len(tokens)
+            usage.forward_passes += 1
+            rows = iter(self._decode(tokens, positions, sequences, wanted, keep=bases))
+        except BaseException:
+            for sequence in forks:
+                self._release(sequence)
+            raise
+        evaluated = []
+        for path, base, sequence in zip(paths, bases, forks, strict=True):
+            own = list(islice(rows, len(path) - len(base) if every else 1))
             if path in self._cached:
                 self._drop(path)
-            self._cached[path] = CachedPath(sequences[end - 1], own[-1], self._clock)
-            yield path, own
+            self._cached[path] = CachedPath(sequence, own[-1], self._clock)
+            evaluated.append((path, own))
+        return evaluated
 
     def _decode(
         self,
@@ -164,15 +175,36 @@ class PrefixCache:
         """Evaluate a batch, evicting least recently used paths while the cache has too few free cells."""
         while True:
             try:
-                return self._llama.decode(tokens, positions, sequences, wanted)
+                return self._evaluate_batch(tokens, positions, sequences, wanted)
             except CacheFull:
                 if not self._evict(keep):
                     raise
 
+    def _evaluate_batch(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[int],
+        wanted: Sequence[bool],
+    ) -> list[Logits]:
+        try:
+            return self._llama.decode(tokens, positions, sequences, wanted)
+        except NotFinite:
+            self._damaged = True
+            raise
+
+    def _reset(self) -> None:
+        """Empty the cache."""
+        self._llama.clear()
+        self._prompt = ()
+        self._cached.clear()
+        self._free = list(range(self._llama.n_seq_max - 1, PROMPT_SEQUENCE, -1))
+        self._damaged = False
+
     def _fork(self, base: TokenIds, keep: Sequence[TokenIds]) -> int:
         """Return a new sequence that shares the cells of a cached path, evicting another one if none is free."""
-        if not self._free:
-            self._evict(keep)
+        if not self._free and not self._evict(keep):
+            raise CacheFull(f"all {self._llama.n_seq_max} sequences of the KV cache are in use")
         target = self._free.pop()
         self._llama.fork(self._cached[base].sequence, target, len(self._prompt) + len(base))
         return target

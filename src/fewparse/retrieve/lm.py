@@ -6,6 +6,7 @@ training utterance. One sequence is scored per example of the pool, so the cost 
 
 import numpy as np
 
+from fewparse.errors import ModelError
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
 from fewparse.retrieve.retriever import Pool
@@ -28,4 +29,6 @@ class LmRetriever:
         pairs = [(*first, *second) for first in self._first_items]
         scores = self._model.score(LIST, [()] * len(pairs), pairs, usage)
         sums = [-sum(logprobs[len(logprobs) - len(second) :]) for logprobs in scores]
+        if np.isnan(sums).any():
+            raise ModelError(f"{self._model.name} returned log-probabilities that are not numbers")
         return [int(i) for i in np.argsort(sums, kind="stable")]

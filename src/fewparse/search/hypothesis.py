@@ -6,17 +6,33 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fewparse.constrain.state import State
+from fewparse.errors import ModelError
 from fewparse.lm.model import NextTokens, Prefix, ScoredToken
+
+MIN_LOGPROB = -1e9
+"""Stands for the probability 0, so that scores are finite."""
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Tokens with their log-probability at temperature 1, which includes the end of a finished hypothesis."""
+    """Tokens with their log-probability at temperature 1, which includes the end of a finished hypothesis.
+
+    Raises `ModelError` if the log-probability is NaN or positive infinity, which no model may return.
+    """
 
     tokens: Prefix
     logprob: float
     state: State
     finished: bool = False
+
+    def __post_init__(self) -> None:
+        if not MIN_LOGPROB <= self.logprob < math.inf:
+            if not self.logprob < MIN_LOGPROB:
+                raise ModelError(
+                    f"the language model returned the log-probability {self.logprob} for {self.text!r}",
+                    "Its log-probabilities must be numbers of at most 0.",
+                )
+            object.__setattr__(self, "logprob", MIN_LOGPROB)
 
     @cached_property
     def text(self) -> bytes:

@@ -241,7 +241,8 @@ def replace_backend(client: httpx2.Client, backend: httpcore2.NetworkBackend) ->
 
     httpx2 has no option for it: its pools of connections have one. Raises `RuntimeMismatch` if they are not found.
     """
-    for transport in (client._transport, *client._mounts.values()):
+    mounts: dict[Any, Any] = getattr(client, "_mounts", {})
+    for transport in (getattr(client, "_transport", client), *mounts.values()):
         pool = getattr(transport, "_pool", None)
         if transport is not None and not hasattr(pool, "_network_backend"):
             raise RuntimeMismatch(
