@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fewparse.errors import DomainError, UnknownName
 from fewparse.example import Example
-from fewparse.files import parse_json_line, read_text
+from fewparse.files import at_line, parse_json_line, read_text
 from fewparse.text import is_unicode
 
 EXAMPLES = "examples.jsonl"
@@ -27,19 +27,18 @@ def numbered_examples(path: Path, required: Sequence[str] = PAIR) -> Iterator[tu
 
 def read_example(text: str, number: int, path: Path, required: Sequence[str]) -> Example:
     """Read one line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
-    source = "\n" * (number - 1) + text
     value = parse_json_line(text, number, path, DomainError)
     known = Example.__dataclass_fields__
     for key, field in value.items():
         column = text.find(json.dumps(key)) + 1 or None
         if key not in known:
             hint = UnknownName("key", key, known).hint
-            raise DomainError(f"unknown key {key!r}", path, number, column, source, hint)
+            raise DomainError(f"unknown key {key!r}", path, number, column, at_line(text, number), hint)
         if not isinstance(field, str):
-            raise DomainError(f"`{key}` must be a string", path, number, column, source)
+            raise DomainError(f"`{key}` must be a string", path, number, column, at_line(text, number))
         if not is_unicode(field):
             raise DomainError(f"`{key}` contains a lone surrogate", path, number, column)
     for key in required:
         if not value.get(key, "").strip():
-            raise DomainError(f"`{key}` is missing or empty", path, number, 1, source)
+            raise DomainError(f"`{key}` is missing or empty", path, number, 1, at_line(text, number))
     return Example(**{"utterance": "", **value})
