@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import tomllib
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import BytesIO, RawIOBase
+from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -63,19 +64,34 @@ def read_bytes(path: Path, error_type: type[SourceError], limit: Limit | float =
 
     Raises `error_type` if it cannot be read, is too large, or is a device, a pipe, a socket or a folder.
     """
+    with opened(path, error_type) as file:
+        content = read_at_most(file, bytes_of(limit), os.fstat(file.fileno()).st_size)
+    if content is None:
+        raise error_type(too_large(limit), path, hint=hint_of(limit))
+    return content
+
+
+def file_sha256(path: Path, error_type: type[SourceError]) -> str:
+    """Return the SHA-256 of a regular file of any size; raise `error_type` if it cannot be read."""
+    digest = hashlib.sha256()
+    with opened(path, error_type) as file:
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def opened(path: Path, error_type: type[SourceError]) -> Iterator[FileIO]:
+    """Open a regular file for a context; an error in it becomes an `error_type`, like a path of another kind."""
     try:
         check_regular(os.stat(path).st_mode, path, error_type)  # opening a device can have effects
         # It may have been exchanged since: without O_NONBLOCK, opening a pipe without a writer waits for ever.
         flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
         with open(os.open(path, os.O_RDONLY | sum(flags)), "rb", buffering=0) as file:
-            state = os.fstat(file.fileno())
-            check_regular(state.st_mode, path, error_type)
-            content = read_at_most(file, bytes_of(limit), state.st_size)
+            check_regular(os.fstat(file.fileno()).st_mode, path, error_type)
+            yield file
     except (OSError, ValueError) as error:
         raise error_type(f"cannot be read: {os_reason(error)}", path) from None
-    if content is None:
-        raise error_type(too_large(limit), path, hint=hint_of(limit))
-    return content
 
 
 def check_regular(mode: int, path: Path, error_type: type[SourceError]) -> None:
@@ -84,7 +100,7 @@ def check_regular(mode: int, path: Path, error_type: type[SourceError]) -> None:
         raise error_type(f"not a regular file but a {FILE_KINDS.get(stat.S_IFMT(mode), 'device')}", path)
 
 
-def read_at_most(file: RawIOBase | BinaryIO, limit: int, expected: int = 0) -> bytes | None:
+def read_at_most(file: FileIO | BinaryIO, limit: int, expected: int = 0) -> bytes | None:
     """Return the rest of an open file; None if it has, or is expected to have, more than `limit` bytes.
 
     It is read in blocks: a file may grow while it is read, and the files of /proc have no size.
@@ -112,7 +128,8 @@ def decompress(
         with gzip.GzipFile(fileobj=BytesIO(content)) as file:
             unpacked = read_at_most(cast(BinaryIO, file), bytes_of(limit))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise error_type(f"not a complete gzip file: {error}", path) from None
+        hint = "Check that the file is complete and unchanged, or copy or download it again."
+        raise error_type(f"not a complete gzip file: {error}", path, hint=hint) from None
     if unpacked is None:
         raise error_type(f"unpacked {too_large(limit)}", path, hint=hint_of(limit))
     return unpacked
