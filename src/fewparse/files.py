@@ -226,9 +226,9 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
 
 def check_replaceable(path: Path) -> None:
     """Raise `OSError` if a path is a folder or a device, which no file may replace."""
-    if path.is_dir():
+    if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise OSError(errno.EINVAL, "it is not a regular file")
 
 

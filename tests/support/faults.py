@@ -128,7 +128,7 @@ def faulty_files(fault: Fault, at: int | None = None) -> Iterator[Faults]:
 
 
 def with_each_fault(
-    fault: Fault, prepare: Callable[[], None], act: Callable[[], object], check: Callable[[bool], None]
+    fault: Fault, prepare: Callable[[], object], act: Callable[[], object], check: Callable[[bool], None]
 ) -> int:
     """Run an action with a fault at each of its operations; return the number of operations.
 

@@ -37,7 +37,7 @@ def replace_files(folder: Path, files: Mapping[str, bytes], outdated: Collection
         new.mkdir(parents=True)
         for name, content in files.items():
             write_synced(new / name, content)
-        if real.is_dir():
+        if os.path.isdir(real):
             shutil.copymode(real, new)
             link_others(real, new, {*files, *outdated})
         for path in (*(new / name for name in folders_of(files)), new):
