@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from fewparse.domains.domain import Domain
     from fewparse.domains.load import known_domains, load_domain
     from fewparse.evaluate.metrics import Judge, Proportion
-    from fewparse.evaluate.records import Record, Records
+    from fewparse.evaluate.record_lines import Record
+    from fewparse.evaluate.records import Records
     from fewparse.evaluate.run import SystemResult, load_split, parser_systems, run_evaluation
     from fewparse.events import Event
     from fewparse.example import Candidate, Example, Parse, Target
@@ -154,7 +155,8 @@ _MODULES = {
     "fewparse.domains.domain": "Domain",
     "fewparse.domains.load": "known_domains load_domain",
     "fewparse.evaluate.metrics": "Judge Proportion",
-    "fewparse.evaluate.records": "Record Records",
+    "fewparse.evaluate.record_lines": "Record",
+    "fewparse.evaluate.records": "Records",
     "fewparse.evaluate.run": "SystemResult load_split parser_systems run_evaluation",
     "fewparse.events": "Event",
     "fewparse.example": "Candidate Example Parse Target",

@@ -1,20 +1,30 @@
 """Read files that users name, with limits and the location of every mistake; replace files atomically."""
 
 import errno
+import gzip
+import hashlib
 import json
 import os
 import re
+import secrets
 import stat
+import time
 import tomllib
+import zlib
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import BytesIO, FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from fewparse.errors import DomainError, SourceError, UsageError
-from fewparse.limits import FILE_BYTES
+from fewparse.limits import FILE_BYTES, Limit
 
 MAX_PATH_BYTES, MAX_NAME_BYTES = 4096, 255
+BLOCK_BYTES = 1 << 20
+ABANDONED_SECONDS = 3600
+FILE_KINDS = {stat.S_IFDIR: "folder", stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
 
 
 def user_path(path: str | Path) -> Path:
@@ -48,30 +58,113 @@ def os_reason(error: OSError | ValueError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
-def read_bytes(path: Path, error_type: type[SourceError], limit: float | None = None) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes (default: `FILE_BYTES`).
+def exists(path: Path) -> bool:
+    """Return whether there is a file or folder at a path, of whatever kind.
 
-    Raises `error_type` if it cannot be read, is too large, or is a device, a pipe or a folder.
+    If the system does not say, such as for a symbolic link to itself or without permission, the result is true:
+    reading the path then fails with the reason.
     """
-    hint = FILE_BYTES.hint if limit is None else None
-    limit = FILE_BYTES.value if limit is None else limit
     try:
-        # Without O_NONBLOCK, opening a pipe that nobody writes to waits for ever.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise error_type("not a regular file", path)
-            content = file.read(int(limit) + 1)
-    except IsADirectoryError:
-        raise error_type("not a regular file but a folder", path) from None
-    except (OSError, ValueError) as error:
-        raise error_type(f"cannot be read: {os_reason(error)}", path) from None
-    if len(content) > limit:
-        raise error_type(f"larger than {limit:,.0f} bytes", path, hint=hint)
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
+
+
+def read_bytes(path: Path, error_type: type[SourceError], limit: Limit | float = FILE_BYTES) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes.
+
+    Raises `error_type` if it cannot be read, is too large, or is a device, a pipe, a socket or a folder.
+    """
+    with opened(path, error_type) as file:
+        content = read_at_most(file, bytes_of(limit), os.fstat(file.fileno()).st_size)
+    if content is None:
+        raise error_type(too_large(limit), path, hint=hint_of(limit))
     return content
 
 
-def read_text(path: Path, error_type: type[SourceError], limit: float | None = None) -> str:
+def file_sha256(path: Path, error_type: type[SourceError]) -> str:
+    """Return the SHA-256 of a regular file of any size; raise `error_type` if it cannot be read."""
+    digest = hashlib.sha256()
+    with opened(path, error_type) as file:
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def opened(path: Path, error_type: type[SourceError]) -> Iterator[FileIO]:
+    """Open a regular file for a context; an error in it becomes an `error_type`, like a path of another kind."""
+    try:
+        check_regular(os.stat(path).st_mode, path, error_type)  # opening a device can have effects
+        # It may have been exchanged since: without O_NONBLOCK, opening a pipe without a writer waits for ever.
+        flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+        with open(os.open(path, os.O_RDONLY | sum(flags)), "rb", buffering=0) as file:
+            check_regular(os.fstat(file.fileno()).st_mode, path, error_type)
+            yield file
+    except (OSError, ValueError) as error:
+        raise error_type(f"cannot be read: {os_reason(error)}", path) from None
+
+
+def check_regular(mode: int, path: Path, error_type: type[SourceError]) -> None:
+    """Raise `error_type` unless the mode is the one of a regular file."""
+    if not stat.S_ISREG(mode):
+        raise error_type(f"not a regular file but a {FILE_KINDS.get(stat.S_IFMT(mode), 'device')}", path)
+
+
+def read_at_most(file: FileIO | BinaryIO, limit: int, expected: int = 0) -> bytes | None:
+    """Return the rest of an open file; None if it has, or is expected to have, more than `limit` bytes.
+
+    It is read in blocks: a file may grow while it is read, and the files of /proc have no size.
+    """
+    if expected > limit:
+        return None
+    content = bytearray()
+    while block := file.read(min(BLOCK_BYTES, limit + 1 - len(content))):
+        content += block
+        if len(content) > limit:
+            return None
+    if block is None:
+        raise BlockingIOError(errno.EAGAIN, "it has no content at this time")
+    return bytes(content)
+
+
+def decompress(
+    content: bytes, path: Path, error_type: type[SourceError], limit: Limit | float = FILE_BYTES
+) -> bytes:
+    """Return the unpacked content of a gzip file, which may have several members, of at most `limit` bytes.
+
+    Raises `error_type` if it is damaged, incomplete or too large; no more than `limit` bytes are unpacked.
+    """
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(content)) as file:
+            unpacked = read_at_most(cast(BinaryIO, file), bytes_of(limit))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        hint = "Check that the file is complete and unchanged, or copy or download it again."
+        raise error_type(f"not a complete gzip file: {error}", path, hint=hint) from None
+    if unpacked is None:
+        raise error_type(f"unpacked {too_large(limit)}", path, hint=hint_of(limit))
+    return unpacked
+
+
+def bytes_of(limit: Limit | float) -> int:
+    """Return a limit as a number of bytes."""
+    return int(limit.value if isinstance(limit, Limit) else limit)
+
+
+def too_large(limit: Limit | float) -> str:
+    """Return the message for a file beyond a limit."""
+    return f"larger than {bytes_of(limit):,} bytes"
+
+
+def hint_of(limit: Limit | float) -> str | None:
+    """Return how to raise a limit, if it can be raised."""
+    return limit.hint if isinstance(limit, Limit) else None
+
+
+def read_text(path: Path, error_type: type[SourceError], limit: Limit | float = FILE_BYTES) -> str:
     """Return a regular file as UTF-8 text, with newlines as its only line breaks.
 
     Raises `error_type` if it cannot be read, is too large, or is not UTF-8.
@@ -113,7 +206,7 @@ def parse_json_line(
     """
 
     def mistake(message: str, column: int | None) -> SourceError:
-        return error_type(message, path, number, column, "\n" * (number - 1) + text, hint)
+        return error_type(message, path, number, column, at_line(text, number), hint)
 
     try:
         value = json.loads(text, object_pairs_hook=unique_object if unique_keys else None)
@@ -123,7 +216,7 @@ def parse_json_line(
         raise mistake(f"the key {error.args[0]!r} occurs twice", None) from None
     except RecursionError:
         raise error_type("not readable JSON: its values are nested too deeply", path, number, hint=hint) from None
-    except ValueError as error:
+    except ValueError as error:  # such as a number with thousands of digits
         raise error_type(f"not readable JSON: {error}", path, number, hint=hint) from None
     if not isinstance(value, dict):
         raise mistake("expected an object", 1)
@@ -138,30 +231,53 @@ def unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of its keys and values; raise `DuplicateKey` if two values have the same key."""
     value = dict(pairs)
     if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise DuplicateKey(next(key for key in keys if keys.count(key) > 1))
+        raise DuplicateKey(Counter(key for key, _ in pairs).most_common(1)[0][0])
     return value
+
+
+def at_line(text: str, number: int) -> str:
+    """Return a source whose line of this number is the text, for the message of a `SourceError`."""
+    return "\n" * (number - 1) + text
 
 
 @contextmanager
 def atomic_replacement(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces `path` when the block ends without an error.
 
-    A process that is killed leaves the old file or the new one. The temporary file is next to it, with the
-    process id in its name, so that two processes never write to the same one.
+    A process that is killed leaves the old file or the new one. The temporary file is next to it and its name is
+    unique; those of killed processes are deleted after an hour. A symbolic link stays, and its target is replaced.
+    Raises `OSError` if the file cannot be written, or is a device or a folder.
     """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        delete_abandoned(path)
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        check_replaceable(path)
         os.replace(temporary, path)
         sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise `OSError` if a path is a folder or a device, which no file may replace."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+
+
+def delete_abandoned(path: Path) -> None:
+    """Delete temporary files for a path that killed processes have left."""
+    names = re.compile(rf"{re.escape(path.name)}\.\d+-[0-9a-f]{{8}}\.part")
+    for entry in os.scandir(path.parent):
+        with suppress(FileNotFoundError):
+            if names.fullmatch(entry.name) and entry.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+                os.unlink(entry.path)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -8,7 +8,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.load import load_domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
-from fewparse.files import user_path
+from fewparse.files import exists, user_path
 from fewparse.lm.adapter import Adapter, read_adapter
 from fewparse.lm.load import EMBEDDED
 from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
@@ -197,6 +197,6 @@ def find_adapter(domain: Domain, target: Target, model: str, requested: str | Pa
             )
         return adapter
     path = domain.adapter_path(target)
-    if model.partition(":")[0] != EMBEDDED or not domain.own_grammar or not path.exists():
+    if model.partition(":")[0] != EMBEDDED or not domain.own_grammar or not exists(path):
         return None
     return read_adapter(path)

@@ -19,7 +19,6 @@ PLACEHOLDERS = {
     "context": ("context",),
 }
 """The placeholders that each text of a template must contain."""
-MAX_TEMPLATE_BYTES = 100_000
 MAX_PLACEHOLDERS = 20
 
 

@@ -62,7 +62,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_each_domain_is_stored_as_three_files(source: Path, data: Path) -> None:
+def test_each_domain_is_stored_as_three_files_and_a_manifest(source: Path, data: Path) -> None:
     result = OVERNIGHT.import_from(source, data)
     assert [(s.domain, s.train, s.test) for s in result.stored] == [
         ("overnight/calendar", 3, 2),
@@ -70,7 +70,7 @@ def test_each_domain_is_stored_as_three_files(source: Path, data: Path) -> None:
     ]
     assert result.stored == OVERNIGHT.stored(data)
     files = contents(data / "overnight" / "calendar")
-    assert set(files) == {"examples.jsonl", "test.jsonl", "language.jsonl"}
+    assert set(files) == {"examples.jsonl", "test.jsonl", "language.jsonl", "manifest.json"}
     assert files["test.jsonl"].decode() == (
         f'{{"utterance": "how long is it", "canonical": "length of weekly", "program": "{LENGTH}"}}\n'
         '{"utterance": "où ?", "canonical": "size", "program": "(call .size en.x)"}\n'
@@ -299,11 +299,14 @@ def test_an_unwritable_data_folder_is_an_error(source: Path, tmp_path: Path) -> 
         OVERNIGHT.import_from(source, tmp_path / "taken")
 
 
-def test_a_domain_without_a_required_file_is_not_stored(source: Path, data: Path) -> None:
+def test_a_domain_without_a_required_file_is_damaged(source: Path, data: Path) -> None:
     assert OVERNIGHT.stored(data) == ()
     OVERNIGHT.import_from(source, data)
     (data / "overnight" / "housing" / "language.jsonl").unlink()
-    assert [s.domain for s in OVERNIGHT.stored(data)] == ["overnight/calendar"]
+    assert [(s.domain, s.damage) for s in OVERNIGHT.stored(data)] == [
+        ("overnight/calendar", None),
+        ("overnight/housing", "language.jsonl is missing"),
+    ]
 
 
 def test_the_data_folder_is_chosen_by_argument_or_environment(

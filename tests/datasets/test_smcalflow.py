@@ -102,14 +102,14 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_the_data_is_stored_as_one_domain_with_four_files(source: Path, data: Path) -> None:
+def test_the_data_is_stored_as_one_domain_with_four_files_and_a_manifest(source: Path, data: Path) -> None:
     result = SMCALFLOW.import_from(source, data)
     (domain,) = result.stored
     assert result.stored == SMCALFLOW.stored(data)
     assert (domain.domain, domain.train, domain.test, domain.path) == ("smcalflow", 2, 2, data / "smcalflow")
     assert domain.others == (("dev_100", 1), ("full", 3))
     files = contents(data / "smcalflow")
-    assert set(files) == set(SPLITS)
+    assert set(files) == {*SPLITS, "manifest.json"}
     assert files["test.jsonl"].decode() == (
         '{"utterance": "at noon ", "program": "(At #(Number 12))", "context": "With  whom?"}\n'
         '{"utterance": "à midi ?", "program": "(At #(Number 12))"}\n'
@@ -229,7 +229,7 @@ def test_a_missing_optional_file_is_noted_and_deleted_if_stored_before(
     SMCALFLOW.import_from(folder_with(tmp_path / "whole", files), data)
     source = folder_with(tmp_path / "part", {name: content for name, content in files.items() if name != without})
     result = SMCALFLOW.import_from(source, data)
-    assert set(contents(data / "smcalflow")) == {"examples.jsonl", "test.jsonl", left}
+    assert set(contents(data / "smcalflow")) == {"examples.jsonl", "test.jsonl", "manifest.json", left}
     lost = "full.jsonl" if left == "dev_100.jsonl" else "dev_100.jsonl"
     assert f"not in {source}: {without.removesuffix('.gz')}; {lost} is not made" in result.notes
     assert result.stored == SMCALFLOW.stored(data)
@@ -438,11 +438,11 @@ def test_an_unwritable_data_folder_is_an_error(source: Path, tmp_path: Path) -> 
         SMCALFLOW.import_from(source, tmp_path / "taken")
 
 
-def test_a_domain_without_examples_is_not_stored(source: Path, data: Path) -> None:
+def test_a_domain_without_examples_is_damaged(source: Path, data: Path) -> None:
     assert SMCALFLOW.stored(data) == ()
     SMCALFLOW.import_from(source, data)
     (data / "smcalflow" / "examples.jsonl").unlink()
-    assert SMCALFLOW.stored(data) == ()
+    assert [domain.damage for domain in SMCALFLOW.stored(data)] == ["examples.jsonl is missing"]
 
 
 def test_the_sources_have_dialogues_two_id_lists_and_the_grammar() -> None:
@@ -477,7 +477,8 @@ def test_a_download_stores_the_same_files_as_an_import(
     assert reported[-1] == (sum(map(len, tiny.values())),) * 2
     SMCALFLOW.import_from(source, tmp_path / "imported")
     fetched = contents(tmp_path / "fetched" / "smcalflow")
-    assert {name: fetched[name] for name in SPLITS} == contents(tmp_path / "imported" / "smcalflow")
+    imported = contents(tmp_path / "imported" / "smcalflow")
+    assert {name: fetched[name] for name in SPLITS} == {name: imported[name] for name in SPLITS}
     for name, content in GRAMMAR.items():
         assert fetched.get(f"grammar/{name}", b"") == content
 

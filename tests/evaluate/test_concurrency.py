@@ -18,7 +18,8 @@ import pytest
 from fewparse import Domain, Usage, load_domain
 from fewparse.errors import ServerError
 from fewparse.evaluate.baselines import baselines
-from fewparse.evaluate.records import Record, Records
+from fewparse.evaluate.record_lines import Record
+from fewparse.evaluate.records import Records
 from fewparse.evaluate.run import SystemResult, parser_systems, run_evaluation
 from fewparse.evaluate.system import System
 from fewparse.lm.model import LanguageModel, NextTokens, Prefix

@@ -93,7 +93,7 @@ def test_a_missing_file_is_reported_before_its_dialect(name: str, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [("more.scfg", "cannot be read: Is a directory"), ("latin.scfg", "not UTF-8 text (byte 15)")],
+    [("more.scfg", "not a regular file but a folder"), ("latin.scfg", "not UTF-8 text (byte 15)")],
 )
 def test_an_unreadable_file_is_reported_with_its_path(name: str, problem: str, folder: Path) -> None:
     if name == "more.scfg":

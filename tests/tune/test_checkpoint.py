@@ -77,7 +77,7 @@ def test_a_folder_at_the_path_is_ignored_and_cannot_be_overwritten(tmp_path: Pat
     folder.mkdir()
     checkpoint = Checkpoint(folder, "key")
     assert checkpoint.load() is None
-    with pytest.raises(TuningError, match=r"adapter\.tuning cannot be written: Is a directory"):
+    with pytest.raises(TuningError, match=r"adapter\.tuning cannot be written: it is a folder"):
         checkpoint.save(STATE)
     assert os.listdir(tmp_path) == ["adapter.tuning"]
 

@@ -9,7 +9,7 @@ from fewparse.cli import options
 from fewparse.cli.console import download_progress, echo, err
 from fewparse.datasets.dataset import mirror_variable
 from fewparse.datasets.registry import DATASETS
-from fewparse.datasets.storage import ImportResult, StoredDomain, data_folder
+from fewparse.datasets.storage import ImportResult, StoredDomain, data_folder, store_again
 
 app = typer.Typer(help="Download, import and list benchmark datasets.", no_args_is_help=True)
 
@@ -79,5 +79,10 @@ def show(result: ImportResult) -> None:
 
 def summary(stored: StoredDomain) -> str:
     """Return the name of a domain with its numbers of examples and its folder."""
+    if stored.damage is not None:
+        return f"{stored.domain}: damaged: {stored.damage}, in {stored.path}. {store_again(stored.domain)}"
     counts = (("train", stored.train), ("test", stored.test), *stored.others)
-    return f"{stored.domain}: {', '.join(f'{count} {split}' for split, count in counts)}, in {stored.path}"
+    listed = f"{stored.domain}: {', '.join(f'{count} {split}' for split, count in counts)}, in {stored.path}"
+    if stored.verified:
+        return listed
+    return f"{listed}; not verified, stored by an earlier version. {store_again(stored.domain)}"

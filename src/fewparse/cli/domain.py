@@ -17,7 +17,7 @@ from fewparse.domains.load import find_domain, load_domain
 from fewparse.domains.trust import trust_folder
 from fewparse.errors import FewparseError, ModelError, UsageError
 from fewparse.example import answer_text
-from fewparse.files import user_path
+from fewparse.files import exists, os_reason, user_path
 from fewparse.grammar.analysis.lint import Finding, Level
 from fewparse.lm.load import EMBEDDED
 from fewparse.text import to_json
@@ -72,7 +72,8 @@ def make_domain(name: str, folder: Path) -> Path:
     """Copy the starter domain to a new folder under a new name; existing files are never overwritten."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise UsageError(f"{name!r} is not a valid name for a domain", "Use letters, digits, - and _.")
-    if folder.exists():
+    folder = user_path(folder)
+    if exists(folder):
         raise UsageError(f"{folder} exists already", "Choose another name, or another folder with --in.")
     starter = Path(str(resources.files("fewparse.domains"))) / "starter"
     try:
@@ -82,7 +83,7 @@ def make_domain(name: str, folder: Path) -> Path:
             settings.read_text(encoding="utf-8").replace('"starter"', f'"{name}"'), encoding="utf-8"
         )
     except OSError as error:
-        raise UsageError(f"{folder} cannot be created: {error.strerror}") from None
+        raise UsageError(f"{folder} cannot be created: {os_reason(error)}") from None
     return folder
 
 

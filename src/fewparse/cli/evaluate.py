@@ -16,7 +16,16 @@ from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.gold_coverage import gold_coverage
 from fewparse.evaluate.metrics import Judge, count
 from fewparse.evaluate.records import Records
-from fewparse.evaluate.report import failed_items, failures, markdown, plain, rows, total_usage
+from fewparse.evaluate.report import (
+    check_report,
+    failed_items,
+    failures,
+    markdown,
+    plain,
+    rows,
+    total_usage,
+    write_report,
+)
 from fewparse.evaluate.run import (
     TEST,
     Split,
@@ -27,6 +36,7 @@ from fewparse.evaluate.run import (
     parser_systems,
     run_evaluation,
 )
+from fewparse.files import user_path
 from fewparse.lm.load import EMBEDDED
 from fewparse.options import ParserOptions, prepare
 from fewparse.text import to_json
@@ -133,11 +143,14 @@ def evaluation(
     check_not_tuned_on(loaded, split, resolved.target, resolved.adapter)
     coverage = gold_coverage(loaded, resolved, items)
     criterion = Judge(loaded).criterion
-    records = Records(out / "records.jsonl" if out else None)
+    folder = user_path(out) if out else None
+    records = Records(folder / "records.jsonl" if folder else None)
+    if folder:
+        check_report(folder)
     remote = remote_settings(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
-    with opened_model(model, remote) as opened:
+    with records.locked(), opened_model(model, remote) as opened:
         simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
         systems = parser_systems(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
         with item_progress(len(items) * (len(simple) + len(systems))) as after:
@@ -159,9 +172,8 @@ def evaluation(
     found: dict[str, object] = {"title": title, "criterion": criterion, "gold_coverage": accepted}
     found |= {"rows": table, "usage": usage.as_dict()}
     report = to_json(found, indent=1)
-    if out:
-        (out / "report.json").write_text(report + "\n", encoding="utf-8")
-        (out / "report.md").write_text(f"{title}\n\n{markdown(table)}", encoding="utf-8")
+    if folder:
+        write_report(folder, f"{report}\n", f"{title}\n\n{markdown(table)}")
     echo(report if as_json else f"{title}\n\n{plain(table)}")
     if not (opened.local or as_json):
         echo(f"\n{usage_summary(usage)}")

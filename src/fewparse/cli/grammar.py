@@ -15,6 +15,7 @@ from fewparse.cli.grammar_source import (
     resolve_grammar,
 )
 from fewparse.errors import FewparseError, UsageError, caret
+from fewparse.files import os_reason, user_path
 from fewparse.grammar.analysis.derivation import DerivationTree, from_derivation, from_parse_tree
 from fewparse.grammar.analysis.sampling import sample_pairs, sample_sentences
 from fewparse.grammar.analysis.tree_svg import tree_svg, tree_text
@@ -175,6 +176,6 @@ def tree(
         echo(tree_text(derivation))
         return
     try:
-        svg.write_text(tree_svg(derivation), encoding="utf-8")
+        user_path(svg).write_text(tree_svg(derivation), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{svg} cannot be written: {error.strerror}") from None
+        raise UsageError(f"{svg} cannot be written: {os_reason(error)}") from None

@@ -10,10 +10,11 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
 from fewparse.domains.load import find_domain, known_domains, load_domain
 from fewparse.errors import DataUnavailable, SourceError, UnknownName, UsageError
-from fewparse.files import read_text, user_path
+from fewparse.files import bytes_of, exists, read_at_most, read_text, too_large, user_path
 from fewparse.grammar.readers.load import Dialect, load_grammar
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import Side, SynchronousGrammar
+from fewparse.limits import FILE_BYTES
 
 GrammarArgument = Annotated[
     str,
@@ -57,7 +58,7 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
     Raises `UnknownName` if there is no such domain and no such path.
     """
     path = user_path(source)
-    if source in known_domains() or (path / "domain.toml").exists():
+    if source in known_domains() or exists(path / "domain.toml"):
         try:
             domain = load_domain(source, allow_code=False)
         except DataUnavailable as error:
@@ -68,7 +69,7 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
         if domain.language is None:
             raise UsageError(f"the domain {domain.name} has no grammar", "Name another domain, or a grammar file.")
         return LoadedGrammar(domain.language, domain)
-    if not path.exists():
+    if not exists(path):
         raise UnknownName("grammar", source, known_domains(), "Or give the path of a grammar file or folder.")
     return LoadedGrammar(load_grammar(path, dialect), None)
 
@@ -76,13 +77,16 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
 def read_programs(source: str) -> list[str]:
     """Read the programs of a domain or a .jsonl file, or the lines of any other file (- = standard input)."""
     path = user_path(source)
-    if source in known_domains() or (path / "domain.toml").exists():
+    if source in known_domains() or exists(path / "domain.toml"):
         return [example.program for example in load_domain(source, allow_code=False).examples]
     if path.suffix == ".jsonl":
         return [example.program for _, example in numbered_examples(path, ("program",))]
     if source == "-":
         try:
-            text = sys.stdin.buffer.read().decode("utf-8")
+            content = read_at_most(sys.stdin.buffer, bytes_of(FILE_BYTES))
+            if content is None:
+                raise UsageError(f"standard input is {too_large(FILE_BYTES)}", FILE_BYTES.hint)
+            text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UsageError(f"standard input is not UTF-8 text (byte {error.start + 1})") from None
     else:

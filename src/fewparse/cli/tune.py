@@ -1,5 +1,6 @@
 """`fewparse tune`: tune the embedded model on a domain's examples and write an adapter."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from fewparse.cli.console import echo, err, opened_model, out
 from fewparse.cli.trust import code_allowed
 from fewparse.errors import TuningError, UsageError
 from fewparse.example import TARGETS, Target
+from fewparse.files import user_path
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.load import EMBEDDED
 from fewparse.options import NO_ADAPTER, prepare
@@ -117,8 +119,8 @@ def tune(
     )
     if config.held_out_count(len(loaded.examples)):
         loaded.require_code()
-    adapter_path = path or loaded.adapter_path(resolved.target)
-    if adapter_path.is_dir():
+    adapter_path = user_path(path) if path else loaded.adapter_path(resolved.target)
+    if os.path.isdir(adapter_path):
         raise UsageError(f"{adapter_path} is a folder", f"Name a file: --out {adapter_path / 'adapter.gguf'}")
     try:
         from fewparse.tune.tuning import Tuning

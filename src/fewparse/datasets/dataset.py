@@ -7,20 +7,28 @@ sources.json   the published files: repository, commit, and the path, size and S
 dataset.py     a subclass of `Dataset`, and an instance of it that is listed in `fewparse.datasets.registry`
 """
 
-import gzip
 import hashlib
 import json
 import os
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from fewparse import files
 from fewparse.datasets.download import Progress, RemoteFile, fetch_all
-from fewparse.datasets.storage import TRAIN, ImportResult, StoredDomain, find_stored, write_files
+from fewparse.datasets.storage import (
+    TRAIN,
+    ImportResult,
+    StoredDomain,
+    complete_replacement,
+    dataset_lock,
+    find_stored,
+    write_files,
+)
 from fewparse.errors import DataError, UsageError
+from fewparse.files import decompress, os_reason, user_path
 
 ORIGINAL = "original"
 CHECK_FILE = "Check that the file is complete and unchanged, or copy or download it again."
@@ -107,23 +115,38 @@ class Dataset(ABC):
         files = [
             RemoteFile(f"{base}/{f.path}", original / f.path.name, f.size, f.sha256) for f in self.sources.files
         ]
-        fetch_all(files, progress, force)
-        return self.import_from(original, data)
+        with dataset_lock(data / self.name):
+            fetch_all(files, progress, force)
+            return self._store(self._converted(original), data)
 
     def import_from(self, source: Path, data: Path) -> ImportResult:
         """Store all domains found in or below a folder in the data folder, or none if there is an error."""
-        if not source.is_dir():
+        converted = self._converted(user_path(source))
+        with dataset_lock(data / self.name):
+            return self._store(converted, data)
+
+    def _converted(self, source: Path) -> ConvertedFiles:
+        """Convert the files of a folder; raise `UsageError` if there is no such folder."""
+        if not os.path.isdir(source):
             raise UsageError(f"there is no folder {source}")
-        converted = self.convert(source)
+        try:
+            return self.convert(source)
+        except OSError as error:
+            raise DataError(f"cannot be read: {os_reason(error)}", error.filename or source) from None
+
+    def _store(self, converted: ConvertedFiles, data: Path) -> ImportResult:
+        """Store the files of all converted domains; the caller holds the lock."""
         written = {f"{self.name}/{path}" for path in converted.files}
         imported = [domain for domain in self.domains if f"{domain}/{TRAIN}" in written]
         optional = {f"{domain}/{name}" for domain in imported for name in self.optional_files}
         outdated = [path.removeprefix(f"{self.name}/") for path in sorted(optional - written)]
-        write_files(converted.files, data / self.name, outdated)
+        parts = [domain.removeprefix(self.name).removeprefix("/") or "." for domain in imported]
+        write_files(converted.files, data / self.name, parts, outdated)
         return ImportResult(tuple(d for d in self.stored(data) if d.domain in imported), converted.notes)
 
     def stored(self, data: Path) -> tuple[StoredDomain, ...]:
         """Return the domains that are in the data folder."""
+        complete_replacement(data / self.name)
         found = (find_stored(d, data / d, self.required_files, self.optional_files) for d in self.domains)
         return tuple(domain for domain in found if domain)
 
@@ -135,19 +158,14 @@ def mirror_variable(dataset: str) -> str:
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file; raise `DataError` if it cannot be read."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+    return files.read_bytes(path, DataError)
 
 
 def decode(content: bytes, path: Path) -> str:
-    """Return the text of a file, decompressed if its name ends in .gz; raise `DataError` if it has none."""
+    """Return the text of a file, unpacked if its name ends in .gz; raise `DataError` if it has none."""
     try:
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        content = decompress(content, path, DataError) if path.suffix == ".gz" else content
         return content.decode("utf-8")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"not a complete gzip file: {error}", path, hint=CHECK_FILE) from None
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"not UTF-8 text (byte {error.start + 1})", path, line, hint=CHECK_FILE) from None

@@ -76,7 +76,7 @@ def fetch_all(files: Sequence[RemoteFile], progress: Progress | None = None, for
 
 def is_complete(path: Path, file: RemoteFile) -> bool:
     """Return whether the path holds the published file, by size and SHA-256."""
-    if not path.is_file() or path.stat().st_size != file.size:
+    if not os.path.isfile(path) or path.stat().st_size != file.size:
         return False
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256

@@ -1,37 +1,50 @@
 """The data folder, and the normal form in which every dataset is stored there.
 
-Each domain of a dataset has one folder, <data>/<domain name>, with at least two files:
+Each domain of a dataset has one folder, <data>/<domain name>, with at least three files:
 
 examples.jsonl   the training examples, in their official order
 test.jsonl       the test examples
+manifest.json    size and SHA-256 of every file
 
 Further files are described in the module of their dataset.
 """
 
 import json
 import os
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from platformdirs import user_data_path
 
-from fewparse.errors import DataUnavailable
+from fewparse.datasets.manifest import MANIFEST, Manifest, find_damage, read_manifest, to_manifest
+from fewparse.datasets.replacement import needs_recovery, recover, replace_files, sibling
+from fewparse.errors import DataError, DataUnavailable, SourceError
+from fewparse.files import os_reason, read_bytes, user_path
+from fewparse.locks import Locked, file_lock
 
 TRAIN, TEST = "examples.jsonl", "test.jsonl"
+LOCK_SECONDS = 60.0
+"""How long to wait for another process that stores the same dataset."""
 CHOOSE_ANOTHER = "Choose a writable folder with free space: --data DIR, or set FEWPARSE_DATA."
 
 
 @dataclass(frozen=True)
 class StoredDomain:
-    """A domain in the data folder: its name, its numbers of examples, its folder, and counts of optional files."""
+    """A domain in the data folder: its name, its numbers of examples, its folder, and counts of optional files.
+
+    `damage` is what is wrong with its files, if anything; the numbers are then 0. `verified` is false if an
+    earlier version stored it, without a manifest.
+    """
 
     domain: str
     train: int
     test: int
     path: Path
     others: tuple[tuple[str, int], ...] = ()
+    damage: str | None = None
+    verified: bool = True
 
 
 @dataclass(frozen=True)
@@ -45,36 +58,64 @@ class ImportResult:
 def data_folder(chosen: Path | None = None) -> Path:
     """Return the folder of all datasets: the one chosen, `FEWPARSE_DATA`, or the user's data directory."""
     from_environment = os.environ.get("FEWPARSE_DATA")
-    return chosen or (Path(from_environment) if from_environment else user_data_path("fewparse"))
+    given = chosen or from_environment
+    return user_path(given) if given else user_data_path("fewparse")
 
 
-def write_files(files: Mapping[str, bytes], folder: Path, outdated: Iterable[str] = ()) -> None:
-    """Write files, given by their relative paths, into a folder, and delete the outdated ones.
+@contextmanager
+def dataset_lock(folder: Path) -> Iterator[None]:
+    """Exclude other processes from storing the dataset of a folder.
 
-    All files are written to a temporary folder before the first one is moved, so that a failure changes nothing.
-    Raises `DataUnavailable` if the folder cannot be written.
+    Raises `DataUnavailable` if another process stores it for long, or the folder cannot be written.
     """
+    with ExitStack() as stack:
+        try:
+            path = sibling(folder, "lock")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(file_lock(path, LOCK_SECONDS))
+        except Locked as error:
+            message = f"another process stores data in {folder}: {error.message}"
+            raise DataUnavailable(message, "Wait for its end, then try again.") from None
+        except (OSError, ValueError) as error:
+            raise not_writable(folder, error) from None
+        yield
+
+
+def write_files(
+    files: Mapping[str, bytes], folder: Path, domains: Iterable[str] = (".",), outdated: Iterable[str] = ()
+) -> None:
+    """Write files into the folder of a dataset, and delete the outdated ones: all or nothing.
+
+    Files are given by their paths relative to the folder, and so are the folders of its domains, which get a
+    manifest. The caller holds the lock. Raises `DataUnavailable` if the folder cannot be written.
+    """
+    outdated = set(outdated)
+    manifests: dict[str, bytes] = {}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as scratch:
-            for name, content in files.items():
-                write_synced(Path(scratch) / name, content)
-            for name in files:
-                (folder / name).parent.mkdir(exist_ok=True)
-                os.replace(Path(scratch) / name, folder / name)
-        for name in outdated:
-            (folder / name).unlink(missing_ok=True)
-    except OSError as error:
+        recover(folder)
+        for domain in domains:
+            own, old = within(domain, files), within(domain, dict.fromkeys(outdated, b""))
+            manifests[(PurePosixPath(domain) / MANIFEST).as_posix()] = to_manifest(
+                own, earlier_manifest(folder / domain), old
+            )
+        replace_files(folder, {**files, **manifests}, outdated)
+    except (OSError, ValueError) as error:
         raise not_writable(folder, error) from None
 
 
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a file and flush it to the disk."""
-    path.parent.mkdir(exist_ok=True)
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def within(domain: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a domain's folder by their paths relative to it."""
+    paths = ((PurePosixPath(name), content) for name, content in files.items())
+    return {p.relative_to(domain).as_posix(): content for p, content in paths if p.is_relative_to(domain)}
+
+
+def earlier_manifest(folder: Path) -> Manifest:
+    """Return the entries of the files that a domain has already; none if it has no manifest or a damaged one."""
+    try:
+        entries = read_manifest(folder) or {}
+    except DataError:
+        return {}
+    return {name: entry for name, entry in entries.items() if os.path.isfile(folder / name)}
 
 
 def to_jsonl(objects: Iterable[Mapping[str, str | None]]) -> bytes:
@@ -85,30 +126,69 @@ def to_jsonl(objects: Iterable[Mapping[str, str | None]]) -> bytes:
 def find_stored(
     domain: str, folder: Path, required: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> StoredDomain | None:
-    """Return a domain if its folder has the examples and all required files, else None.
+    """Return a domain whose folder has the examples and all required files, or is damaged; else None.
 
-    Raises `DataUnavailable` if the folder cannot be read.
+    All files are read, and compared with the manifest. Raises `DataUnavailable` if the folder cannot be read.
     """
     try:
-        if not all((folder / name).is_file() for name in (TRAIN, TEST, *required)):
-            return None
-        others = [path for name in optional if (path := folder / name).is_file()]
+        manifest = read_manifest(folder)
+        damage = None if manifest is None else find_damage(folder, manifest, thorough=True)
+        needed = (TRAIN, TEST, *required)
+        if missing := [name for name in needed if damage is None and not os.path.isfile(folder / name)]:
+            if manifest is None:
+                return None
+            damage = f"{missing[0]} is missing"
+        if damage is not None:
+            return StoredDomain(domain, 0, 0, folder, damage=damage)
+        others = [path for name in optional if os.path.isfile(path := folder / name)]
         return StoredDomain(
             domain,
             count_lines(folder / TRAIN),
             count_lines(folder / TEST),
             folder,
             tuple((path.stem, count_lines(path)) for path in others),
+            verified=manifest is not None,
         )
+    except SourceError as error:
+        return StoredDomain(domain, 0, 0, folder, damage=error.message)
     except OSError as error:
         raise DataUnavailable(f"{folder} cannot be read: {error.strerror or error}", CHOOSE_ANOTHER) from None
 
 
+def check_stored(domain: str, folder: Path) -> None:
+    """Raise `DataUnavailable` if the files of a stored domain are not those of its manifest, by a quick check."""
+    try:
+        manifest = read_manifest(folder)
+        damage = None if manifest is None else find_damage(folder, manifest, thorough=False)
+    except DataError as error:
+        damage = error.message
+    except OSError as error:
+        damage = os_reason(error)
+    if damage is not None:
+        raise DataUnavailable(f"the data of {domain} in {folder} is damaged: {damage}", store_again(domain))
+
+
+def store_again(domain: str) -> str:
+    """Return how to repair a stored domain."""
+    name = domain.partition("/")[0]
+    return f"Store it again: fewparse data get {name}, or fewparse data import {name} DIR"
+
+
+def complete_replacement(folder: Path) -> None:
+    """Complete the replacement of a dataset's folder that was interrupted, if it is missing because of that."""
+    if needs_recovery(folder):
+        with dataset_lock(folder):
+            try:
+                recover(folder)
+            except OSError as error:
+                raise not_writable(folder, error) from None
+
+
 def count_lines(path: Path) -> int:
     """Return the number of examples in a JSON lines file."""
-    return path.read_bytes().count(b"\n")
+    return read_bytes(path, DataError).count(b"\n")
 
 
-def not_writable(folder: Path, error: OSError) -> DataUnavailable:
+def not_writable(folder: Path, error: OSError | ValueError) -> DataUnavailable:
     """Return the error for a folder into which files cannot be written."""
-    return DataUnavailable(f"the data cannot be stored in {folder}: {error.strerror or error}", CHOOSE_ANOTHER)
+    return DataUnavailable(f"the data cannot be stored in {folder}: {os_reason(error)}", CHOOSE_ANOTHER)

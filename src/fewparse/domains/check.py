@@ -13,6 +13,7 @@ from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
 from fewparse.errors import ExecutionError, ModelError, caret
 from fewparse.example import TARGETS, Example, Target
+from fewparse.files import exists
 from fewparse.grammar.analysis.lint import Finding, Level, lint_grammar
 from fewparse.grammar.parsing.chart import ParseFailure
 from fewparse.grammar.parsing.forest import ForestParser
@@ -95,7 +96,7 @@ class Check:
         examples = []
         for name in ("examples.jsonl", "test.jsonl"):
             path = self._domain.data_file(name)
-            if path.exists():
+            if exists(path):
                 for line, example in numbered_examples(path):
                     own = self._domain.without_foreign_canonical(example)
                     examples.append(LocatedExample(own, f"{name}:{line}", name == "test.jsonl"))
@@ -208,7 +209,7 @@ class Check:
         """Yield adapters that cannot be read, or were tuned on other examples than the present ones."""
         for target in TARGETS:
             path = self._domain.adapter_path(target)
-            if not path.exists() or not self._domain.own_grammar:
+            if not exists(path) or not self._domain.own_grammar:
                 continue
             try:
                 provenance = read_adapter(path).provenance

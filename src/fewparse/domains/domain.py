@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,12 +15,13 @@ from fewparse.domains.functions import Function, load_function
 from fewparse.domains.schema import DomainTable
 from fewparse.errors import DomainError, ExecutionError, LimitExceeded, UnknownName, UsageError
 from fewparse.example import Example, Target
-from fewparse.files import path_inside, read_text
+from fewparse.files import exists, path_inside, read_text
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.grammar.translation.translator import Translator
-from fewparse.prompt import MAX_TEMPLATE_BYTES, Template, bundled_template, read_template
+from fewparse.limits import SETTINGS_BYTES
+from fewparse.prompt import Template, bundled_template, read_template
 from fewparse.retrieve.folding import Fold, folding, rules_of_words
 from fewparse.vocabulary import Vocabulary
 
@@ -61,7 +61,7 @@ class Domain:
     def test_examples(self) -> tuple[Example, ...]:
         """The held-out examples of `test.jsonl`; none if there is no such file."""
         path = self.data_file("test.jsonl")
-        return read_examples(path) if path.exists() else ()
+        return read_examples(path) if exists(path) else ()
 
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:
@@ -195,8 +195,8 @@ class Domain:
         """Return a prompt template by name: a file of the folder, or a bundled one."""
         name = name or self.table.prompt[self.table.target]
         path = path_inside(self.folder, name if name.endswith(".toml") else f"{name}.toml")
-        if name != "domain" and os.path.exists(path):  # unlike Path.exists, it accepts names of any length
-            return read_template(read_text(path, DomainError, MAX_TEMPLATE_BYTES), path)
+        if name != "domain" and exists(path):
+            return read_template(read_text(path, DomainError, SETTINGS_BYTES), path)
         return bundled_template(name)
 
     def constraint(

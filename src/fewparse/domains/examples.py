@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fewparse.errors import DomainError, UnknownName, shortened
 from fewparse.example import Example
-from fewparse.files import parse_json_line, read_text
+from fewparse.files import at_line, parse_json_line, read_text
 from fewparse.text import is_unicode
 
 EXAMPLES = "examples.jsonl"
@@ -30,7 +30,7 @@ def read_example(text: str, number: int, path: Path, required: Sequence[str]) ->
     """Read one line: an object with `utterance`, `program` and optionally `canonical`, `context`, all strings."""
 
     def mistake(message: str, column: int | None, hint: str | None = None) -> DomainError:
-        return DomainError(message, path, number, column, "\n" * (number - 1) + text, hint)
+        return DomainError(message, path, number, column, at_line(text, number), hint)
 
     if len(text) > MAX_LINE_CHARS:
         raise DomainError(f"the line has more than {MAX_LINE_CHARS:,} characters", path, number)

@@ -1,5 +1,6 @@
 """Find a domain by its name or its folder, and load it."""
 
+import os
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -8,13 +9,13 @@ from pathlib import Path
 from types import ModuleType
 
 from fewparse.datasets.registry import benchmark_domains, dataset_of
-from fewparse.datasets.storage import data_folder
+from fewparse.datasets.storage import check_stored, complete_replacement, data_folder
 from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
 from fewparse.domains.schema import read_domain_table
 from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
-from fewparse.files import path_inside, user_path
+from fewparse.files import exists, path_inside, user_path
 from fewparse.registry import Registry
 
 SETTINGS = "domain.toml"
@@ -60,9 +61,9 @@ def find_domain(name_or_path: str | Path, data: Path | None = None, allow_code: 
         return Domain(dataset.folder, table, (), data_folder(data) / name, installed=True)
     part_of_package = bundled_domains().get(name) or installed_domains().get(name)
     folder = part_of_package or user_path(name_or_path)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")
-    if not (folder / SETTINGS).exists():
+    if not exists(folder / SETTINGS):
         raise DomainError(
             "the folder has no domain.toml", folder, hint="`fewparse new NAME` creates a domain folder."
         )
@@ -93,12 +94,8 @@ def load_domain(
     domain = replace(domain, isolate_grammar=isolate_grammar)
     table = domain.table
     path = domain.data_file(EXAMPLES)
-    if domain.data != domain.folder and not path.exists():
-        benchmark = domain.name.partition("/")[0]
-        raise DataUnavailable(
-            f"the examples of {domain.name} are not in {domain.data}",
-            f"Download them: fewparse data get {benchmark}. Or import them: fewparse data import {benchmark} DIR",
-        )
+    if domain.data != domain.folder:
+        check_benchmark(domain, data_folder(data))
     needs_canonical = table.target == "canonical" and not domain.constraint_kind.synchronous
     examples = read_examples(path, (*PAIR, "canonical") if needs_canonical else PAIR)
     if not examples:
@@ -106,6 +103,18 @@ def load_domain(
     if pool is not None and not 1 <= pool <= len(examples):
         raise UsageError(f"the pool is {pool} of {len(examples)} examples", "Use at least one, at most all.")
     return replace(domain, examples=tuple(map(domain.without_foreign_canonical, examples[: pool or table.pool])))
+
+
+def check_benchmark(domain: Domain, data: Path) -> None:
+    """Raise `DataUnavailable` if the files of a benchmark domain are missing or damaged."""
+    benchmark = domain.name.partition("/")[0]
+    complete_replacement(data / benchmark)
+    check_stored(domain.name, domain.data)
+    if not exists(domain.data / EXAMPLES):
+        raise DataUnavailable(
+            f"the examples of {domain.name} are not in {domain.data}",
+            f"Download them: fewparse data get {benchmark}. Or import them: fewparse data import {benchmark} DIR",
+        )
 
 
 def with_overrides(domain: Domain, constraint: str | None, grammar: Path | None, copy: bool | None) -> Domain:

@@ -23,6 +23,7 @@ from fewparse.files import MAX_NAME_BYTES, parse_toml, read_text
 from fewparse.grammar.induction.induce import MergeLevel
 from fewparse.grammar.readers.load import Dialect
 from fewparse.grammar.translation.scorers import ScorerName
+from fewparse.limits import SETTINGS_BYTES
 from fewparse.registry import Registry
 from fewparse.retrieve.retriever import RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
@@ -71,7 +72,6 @@ def check_function_name(name: str) -> str:
     return name
 
 
-MAX_SETTINGS_BYTES = 1_000_000
 MAX_PATH_CHARS = 1000
 
 Names = Annotated[tuple[str, ...], Strict(False)]
@@ -177,7 +177,7 @@ class DomainTable(Table):
 
 def read_domain_table(path: Path) -> DomainTable:
     """Read `domain.toml`; every mistake is a `DomainError` with its line."""
-    source = read_text(path, DomainError, MAX_SETTINGS_BYTES)
+    source = read_text(path, DomainError, SETTINGS_BYTES)
     table = parse_toml(source, path)
     schema = schema_for(table)
     try:

@@ -1,120 +1,158 @@
-"""Records of each system on each item, appended to a file immediately, so that an interrupted run can resume."""
+"""Records of each system on each item, appended to a file immediately, so that an interrupted run can resume.
+
+Records are only appended, each by one write of a whole line. A last line that a killed run or a full disk has cut
+off is removed by the next run; nothing before it is written again.
+"""
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from fewparse.errors import ResultsError
+from fewparse.evaluate.record_lines import FIRST_KEY, HINT, Key, Record, read_line, to_line
 from fewparse.evaluate.system import System
 from fewparse.example import Example
-from fewparse.files import read_text
-from fewparse.lm.usage import Usage
+from fewparse.files import os_reason, read_bytes
+from fewparse.locks import Locked, file_lock
 
-HINT = "Write the results elsewhere (--out), or remove this file."
-
-
-@dataclass(frozen=True)
-class Record:
-    """The result of one system on one item: its candidates, whether each is correct, and the cost.
-
-    `correct_before_reranking` refers to the candidate with the highest model score, `correct_by_vote` to the one
-    that a vote of the candidates selects. `failure` is the error message if the system returned no candidates
-    because of an error.
-    """
-
-    outputs: tuple[str, ...]
-    programs: tuple[str | None, ...]
-    correct: tuple[bool, ...]
-    exact_match: tuple[bool, ...]
-    correct_before_reranking: bool
-    correct_by_vote: bool
-    usage: Usage
-    seconds: float
-    prompt_seconds: float
-    examples_dropped: int = 0
-    failure: str | None = None
-
-    def correct_within(self, k: int) -> bool:
-        """Return whether one of the first k candidates is correct."""
-        return any(self.correct[:k])
-
-    @staticmethod
-    def failed(reason: str) -> "Record":
-        """Return the record of an item that failed; its cost is unknown."""
-        return Record((), (), (), (), False, False, Usage(cost=None), 0.0, 0.0, failure=reason)
-
-    @staticmethod
-    def from_dict(fields: dict[str, Any]) -> "Record":
-        """Return the record for the fields that `asdict` wrote."""
-        lists = {name: tuple(fields[name]) for name in ("outputs", "programs", "correct", "exact_match")}
-        return Record(**(fields | lists | {"usage": Usage(**fields["usage"])}))
+LOCK_SUFFIX = ".lock"
+BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Records:
     """The records of a run by system and item; with a file, also those of earlier runs.
 
-    Failures are logged and never reused; the next run retries them.
+    Failures are logged and never reused; the next run retries them. Records are added within `locked` only, which
+    excludes other evaluations with the same file.
     """
 
     def __init__(self, path: Path | None = None) -> None:
+        """Read a file, which is created if there is none; raise `ResultsError` if it is not one of records."""
         self._path = path
-        self._records: dict[tuple[str, str], Record] = {}
+        self._records: dict[Key, Record] = {}
+        self._read_bytes = self._read_lines = 0
+        self._locked = False
+        self._failure: ResultsError | None = None
         if path is None:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-            remove_incomplete_line(path)
-        except OSError as error:
-            raise ResultsError(f"cannot be written: {error.strerror}", path, hint=HINT) from None
-        self._records.update((key, record) for key, record in read_records(path) if record.failure is None)
+        except (OSError, ValueError) as error:
+            raise not_writable(path, error) from None
+        self._read(path)
 
     @property
     def has_file(self) -> bool:
         """Whether the records are written to a file."""
         return self._path is not None
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Exclude other evaluations from the file, read what they have added, and remove an incomplete last line.
+
+        Raises `ResultsError` if another evaluation uses the file or it cannot be written. Nested, it does nothing.
+        """
+        if self._path is None or self._locked:
+            yield
+            return
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(file_lock(self._path.with_name(self._path.name + LOCK_SUFFIX)))
+                self._repair(self._path)
+            except Locked as error:
+                raise ResultsError(
+                    f"another evaluation writes to this file: {error.message}",
+                    self._path,
+                    hint="Wait for its end, or write the results elsewhere (--out).",
+                ) from None
+            except OSError as error:
+                raise not_writable(self._path, error) from None
+            self._locked = True
+            try:
+                yield
+            finally:
+                self._locked = False
+
     def find(self, system: System, item: Example, without: Sequence[Example]) -> Record | None:
         """Return the record of the same system settings, item and excluded examples, if there is one."""
         return self._records.get(record_key(system, item, without))
 
     def add(self, system: System, item: Example, without: Sequence[Example], record: Record) -> None:
-        """Add a record, and append it to the file."""
+        """Add a record, and append it to the file; raise `ResultsError` if that fails or has failed before."""
         key = record_key(system, item, without)
+        if self._path is not None:
+            self._append(self._path, to_line(system.name, key, item.utterance, item.program, record))
         if record.failure is None:
             self._records[key] = record
-        if self._path is not None:
-            line = {"system": system.name, "settings": key[0], "item": key[1]}
-            line |= {"utterance": item.utterance, "gold": item.program} | asdict(record)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
+    def _read(self, path: Path) -> bytes:
+        """Read the lines that were not read yet; return what follows the last of them, an incomplete line."""
+        *lines, rest = read_bytes(path, ResultsError)[self._read_bytes :].split(b"\n")
+        for line in lines:
+            key, record = read_line(line, self._read_lines + 1, path)
+            if record.failure is None:
+                self._records[key] = record
+            self._read_bytes += len(line) + 1
+            self._read_lines += 1
+        start = rest.strip(b"\0")  # a power failure can leave zeros
+        if not (start.startswith(FIRST_KEY) or FIRST_KEY.startswith(start)):
+            raise ResultsError("not a record of an evaluation", path, self._read_lines + 1, hint=HINT)
+        return rest
 
-def read_records(path: Path) -> Iterator[tuple[tuple[str, str], Record]]:
-    """Yield the key and record of each line of a file; raise `ResultsError` for a line that is not a record."""
-    for number, line in enumerate(read_text(path, ResultsError).split("\n")[:-1], 1):
+    def _repair(self, path: Path) -> None:
+        """Remove the incomplete last line that a killed run has left; a record without its newline gets it.
+
+        One system call does either, so that a process that is killed here changes nothing else.
+        """
+        if not (rest := self._read(path)):
+            return
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | BINARY)
         try:
-            fields = json.loads(line)
-            key = fields.pop("settings"), fields.pop("item")
-            for name in ("system", "utterance", "gold"):
-                del fields[name]
-            yield key, Record.from_dict(fields)
-        except (ValueError, TypeError, KeyError):
-            raise ResultsError("not a record of an evaluation", path, number, hint=HINT) from None
+            if is_record(rest, path):
+                os.write(descriptor, b"\n")
+            else:
+                os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(rest))
+        finally:
+            os.close(descriptor)
+        self._read(path)
+
+    def _append(self, path: Path, line: bytes) -> None:
+        """Append a line by one write. After a failure nothing is appended: the last line may be cut off."""
+        assert self._locked, "records are added while the file is locked"
+        if self._failure is not None:
+            raise self._failure
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o666)
+            try:
+                while line:
+                    line = line[os.write(descriptor, line) :]
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._failure = not_writable(path, error, "Free some disk space; the same command resumes the run.")
+            raise self._failure from None
 
 
-def remove_incomplete_line(path: Path) -> None:
-    """Remove the incomplete last line that a killed run has left."""
-    content = path.read_bytes()
-    complete = content[: content.rfind(b"\n") + 1]
-    if complete != content:
-        path.write_bytes(complete)
+def is_record(line: bytes, path: Path) -> bool:
+    """Return whether a line is a complete record."""
+    try:
+        read_line(line, 0, path)
+    except ResultsError:
+        return False
+    return True
 
 
-def record_key(system: System, item: Example, without: Sequence[Example]) -> tuple[str, str]:
+def not_writable(path: Path, error: OSError | ValueError, hint: str = HINT) -> ResultsError:
+    """Return the error for a file of results that cannot be written."""
+    return ResultsError(f"cannot be written: {os_reason(error)}", path, hint=hint)
+
+
+def record_key(system: System, item: Example, without: Sequence[Example]) -> Key:
     """Return fingerprints of the system's settings, and of the item with the examples excluded for it."""
     return fingerprint(system.settings), fingerprint([item.key, *(example.key for example in without)])
 

@@ -1,13 +1,19 @@
-"""Tables of results: all figures as JSON rows, the main ones as Markdown and plain text."""
+"""Tables of results: all figures as JSON rows, the main ones as Markdown and plain text; the files of a report."""
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from fewparse.errors import ResultsError
 from fewparse.evaluate.metrics import Proportion, count, pair
 from fewparse.evaluate.run import SystemResult
+from fewparse.files import check_replaceable, os_reason, write_atomically
 from fewparse.lm.usage import Usage
+from fewparse.text import without_surrogates
 
+FIGURES, SUMMARY = "report.json", "report.md"
+ELSEWHERE = "Write the results to another folder (--out); the records of this one stay."
 TOP_K = (1, 2, 5, 10)
 Row = dict[str, Any]
 OPTIONAL_COLUMNS = ("failed", "cost")
@@ -142,3 +148,29 @@ def plain(rows: Sequence[Row]) -> str:
         columns = (figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True))
         aligned.append("  ".join([name.ljust(widths[0]), *columns]).rstrip())
     return "\n".join(aligned)
+
+
+def check_report(folder: Path) -> None:
+    """Raise `ResultsError` if something else has the names of the files of a report in a folder."""
+    for name in (FIGURES, SUMMARY):
+        try:
+            check_replaceable(folder / name)
+        except OSError as error:
+            raise not_written(folder / name, error) from None
+
+
+def write_report(folder: Path, figures: str, summary: str) -> None:
+    """Write all figures as JSON and the main ones as Markdown; raise `ResultsError` if that fails.
+
+    Each file is replaced as a whole: a process that is killed leaves the old one or the new one.
+    """
+    for name, text in ((FIGURES, figures), (SUMMARY, summary)):
+        try:
+            write_atomically(folder / name, without_surrogates(text).encode("utf-8"))
+        except OSError as error:
+            raise not_written(folder / name, error) from None
+
+
+def not_written(path: Path, error: OSError) -> ResultsError:
+    """Return the error for a file of a report that cannot be written."""
+    return ResultsError(f"cannot be written: {os_reason(error)}", path, hint=ELSEWHERE)

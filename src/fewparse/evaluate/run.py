@@ -21,7 +21,8 @@ from fewparse.errors import (
     UsageError,
 )
 from fewparse.evaluate.metrics import Judge
-from fewparse.evaluate.records import Record, Records
+from fewparse.evaluate.record_lines import Record
+from fewparse.evaluate.records import Records
 from fewparse.evaluate.system import ParserSystem, Prediction, PromptPrefill, System
 from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter
@@ -136,23 +137,26 @@ def run_evaluation(
 
     A training example is never in its own prompt. An item on which a system fails counts as wrong; the next run
     with the same records retries it. `listener` is called with the results so far after each record. Raises the
-    error if the first items of a system all fail with the same one, and `BudgetExceeded` if the budget is spent.
+    error if the first items of a system all fail with the same one, `BudgetExceeded` if the budget is spent, and
+    `ResultsError` if the records cannot be written or another evaluation writes them.
     """
     records = records if records is not None else Records()
     max_concurrency = min(
         (system.max_concurrency for system in systems if system.max_concurrency is not None), default=1
     )
     run = Run(systems, split, Judge(domain), records, listener, max(ABORT_AFTER, max_concurrency))
-    try:
-        run_concurrently(list(enumerate(items)), run.parse, max_concurrency, run.stopping)
-    except BudgetExceeded as error:
-        resume = "the same command with a larger budget resumes the run."
-        raise BudgetExceeded(
-            f"{error.message}; {run.done} of {len(items)} items are done",
-            resume.capitalize() if records.has_file else f"If results are written to a folder (--out), {resume}",
-        ) from None
-    finally:
-        run.close()
+    with records.locked():
+        try:
+            run_concurrently(list(enumerate(items)), run.parse, max_concurrency, run.stopping)
+        except BudgetExceeded as error:
+            resume = "the same command with a larger budget resumes the run."
+            to_folder = f"If results are written to a folder (--out), {resume}"
+            raise BudgetExceeded(
+                f"{error.message}; {run.done} of {len(items)} items are done",
+                resume.capitalize() if records.has_file else to_folder,
+            ) from None
+        finally:
+            run.close()
     return run.results
 
 

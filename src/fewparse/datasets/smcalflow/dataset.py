@@ -12,6 +12,7 @@ published dialogues that have neither a test turn nor one of the 100 turns.
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -168,7 +169,7 @@ def find_files(source: Path, names: set[str]) -> Mapping[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for path in sorted(source.rglob("*")):
         name = path.name.removesuffix(".gz") if path.name.endswith(".jsonl.gz") else path.name
-        if name in names and path.is_file():
+        if name in names and os.path.isfile(path):
             found.setdefault(name, []).append(path)
     return found
 

@@ -15,6 +15,8 @@ DEFAULT_DEPTH = 12
 MAX_FREE_STEPS = 1_000
 """After this many steps, a derivation takes the alternatives that end soonest."""
 MAX_STEPS = 200_000
+MAX_TOTAL_STEPS = 500_000
+MAX_CHARACTERS = 200_000
 MAX_ATTEMPTS = 20
 """How often a new sample is tried before one is repeated."""
 RECURSION_HINT = "Check for recursive rules without an alternative that ends the recursion."
@@ -57,7 +59,7 @@ def sample_pairs(grammar: SynchronousGrammar, count: int, seed: int, depth: int 
     sampler = Sampler(expansions(grammar), Goal(None, grammar.start))
     if sampler.min_depth is None:
         raise ConstraintError("the grammar derives no utterance together with a program", RECURSION_HINT)
-    return prefer_distinct(lambda rng: Pair(*sampler.sample(rng, depth)), count, seed)
+    return prefer_distinct(lambda rng: Pair(*sampler.sample(rng, depth)), count, seed, sampler)
 
 
 def sample_sentences(grammar: Grammar, count: int, seed: int, depth: int = DEFAULT_DEPTH) -> Iterator[str]:
@@ -65,20 +67,25 @@ def sample_sentences(grammar: Grammar, count: int, seed: int, depth: int = DEFAU
     sampler = Sampler(plain_expansions(grammar, "utterance"), Goal("utterance", grammar.start))
     if sampler.min_depth is None:
         raise ConstraintError("the grammar derives no string at all", RECURSION_HINT)
-    return prefer_distinct(lambda rng: sampler.sample(rng, depth)[0], count, seed)
+    return prefer_distinct(lambda rng: sampler.sample(rng, depth)[0], count, seed, sampler)
 
 
 Sample = TypeVar("Sample")
 
 
-def prefer_distinct(draw: Callable[[random.Random], Sample], count: int, seed: int) -> Iterator[Sample]:
-    """Yield `count` samples; one is repeated only after `MAX_ATTEMPTS` attempts at a new one."""
+def prefer_distinct(
+    draw: Callable[[random.Random], Sample], count: int, seed: int, sampler: "Sampler"
+) -> Iterator[Sample]:
+    """Yield `count` samples; one is repeated only after `MAX_ATTEMPTS` attempts at a new one.
+
+    After `MAX_TOTAL_STEPS` steps of the sampler, there is only one attempt.
+    """
     rng = random.Random(seed)
     seen: set[Sample] = set()
     for _ in range(count):
         for _ in range(MAX_ATTEMPTS):
             sample = draw(rng)
-            if sample not in seen:
+            if sample not in seen or sampler.steps > MAX_TOTAL_STEPS:
                 break
         seen.add(sample)
         yield sample
@@ -174,13 +181,18 @@ class SampleNode:
         self.parts: list[SampleNode | str] = []
 
     def text(self, side: Side) -> str:
-        """Return the text of one side, without recursion."""
+        """Return the text of one side, without recursion; raise `LimitExceeded` if it is too long."""
         pieces: list[str] = []
+        length = 0
         stack: list[SampleNode | str] = [self]
         while stack:
             node = stack.pop()
             if isinstance(node, str):
                 pieces.append(node)
+                length += len(node)
+                if length > MAX_CHARACTERS:
+                    message = f"a random sentence has more than {MAX_CHARACTERS:,} characters"
+                    raise LimitExceeded(message, "Shorten the repetitions of the grammar.")
                 continue
             own = node.expansion.utterance if side == "utterance" else node.expansion.program
             stack += [piece if isinstance(piece, str) else node.parts[piece] for piece in reversed(own)]
@@ -191,6 +203,8 @@ class Sampler:
     """Draws random derivations of a goal."""
 
     def __init__(self, expand: Expansions, start: Goal) -> None:
+        self.steps = 0
+        """The number of nodes of all derivations so far."""
         self._start = start
         self._expansions: dict[Goal, list[list[Expansion]]] = {start: expand(start)}
         self._alternatives: dict[Goal, Alternatives] = {}
@@ -246,6 +260,7 @@ class Sampler:
                     agenda.append((part, inner, left - 1))
                 else:
                     node.parts.append(self._character(part, rng))
+        self.steps += steps
         return root.text("utterance"), root.text("program")
 
     def _character(self, chars: Chars, rng: random.Random) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
+from fewparse.errors import LimitExceeded
 from fewparse.grammar.analysis.derivation import DerivationTree
 
 MAX_LINE_WIDTH, MAX_LINES = 28, 6
@@ -13,6 +14,8 @@ GAP, LEVEL_GAP, MARGIN, PADDING = 14.0, 30.0, 12.0, 9.0
 LINE_HEIGHT, NOTE_LINE_HEIGHT = 17.0, 14.0
 CHAR_WIDTH, NOTE_CHAR_WIDTH, LABEL_CHAR_WIDTH, LABEL_CAPITAL_WIDTH = 7.7, 6.8, 7.9, 9.8
 MAX_WIDTH = 2_400.0
+MAX_INDENTATION = 20_000_000
+"""The most characters before the nodes of a tree, over all lines."""
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 STYLE = """
 rect { fill: #e9effd; stroke: #7f95cc; }
@@ -26,11 +29,19 @@ text { text-anchor: middle; white-space: pre; fill: #1a2747; }
 
 
 def tree_text(tree: DerivationTree) -> str:
-    """Draw a tree with box-drawing characters, one line per node or text."""
+    """Draw a tree with box-drawing characters, one line per node or text.
+
+    Raises `LimitExceeded` if the drawing is too large: indentation grows with the square of the depth.
+    """
     lines: list[str] = []
+    size = 0
     stack: list[tuple[DerivationTree | str, str | None, str, str]] = [(tree, None, "", "")]
     while stack:
         part, parent_translation, first_indent, indent = stack.pop()
+        size += len(first_indent)
+        if size > MAX_INDENTATION:
+            message = f"the tree is too deep to be drawn: it has more than {len(lines):,} lines"
+            raise LimitExceeded(message, "Draw the derivation of a shorter text, or as a picture (--svg).")
         if isinstance(part, str):
             lines.append(first_indent + quote(part))
             continue

@@ -11,6 +11,7 @@ from fewparse.errors import LimitExceeded
 from fewparse.grammar.rules import Grammar, Production, Ref, Symbol, Text, fresh_name, nullable_names, trim
 
 MAX_SYMBOLS = 1_000_000
+MAX_STEPS = 5_000_000
 
 Graph = Mapping[str, Iterable[str]]
 
@@ -152,6 +153,7 @@ class Elimination:
         self._names: dict[Key, str] = {}
         self._used: dict[str, None] = dict.fromkeys(grammar.rules)
         self._requested: list[Key] = []
+        self._steps = 0
         for names in complex_cycles:
             self._cycles |= dict.fromkeys(names, self._cycle(names))
 
@@ -180,12 +182,20 @@ class Elimination:
             self._requested.append(key)
         return Ref(self._names[key])
 
+    def _count(self, steps: int, name: str) -> None:
+        """Count the work; raise LimitExceeded if it takes too long."""
+        self._steps += steps
+        if self._steps > MAX_STEPS:
+            message = f"the removal of left recursion takes more than {MAX_STEPS:,} steps"
+            raise LimitExceeded(message, f"Write `{name}` without left recursion.")
+
     def _cycle(self, names: list[str]) -> Cycle:
         members = set(names)
         cycle = Cycle([], {name: [] for name in names}, {name: {} for name in names})
         for name in names:
             for production in self._grammar.rules[name]:
                 for first, rest in possible_firsts(production, self._nullable):
+                    self._count(1 + len(rest), name)
                     if not (isinstance(first, Ref) and first.name in members):
                         cycle.seeds.append((name, (self._non_empty(first), *rest)))
                         continue
@@ -197,6 +207,7 @@ class Elimination:
     def _non_empty_productions(self, production: Production) -> Iterator[Production]:
         """Yield productions that together derive what this one does, except the empty string."""
         for first, rest in possible_firsts(production, self._nullable):
+            self._count(1 + len(rest), self._grammar.start)
             yield (self._non_empty(first), *rest)
 
     def _non_empty(self, symbol: Symbol) -> Symbol:
@@ -228,6 +239,7 @@ class Elimination:
         for other in frontier:
             frontier += [new for new in cycle.units[other] if new not in reached]
             reached |= cycle.units[other]
+            self._count(1, name)
         if name in reached:
             yield ()
         for other in reached:

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from fewparse.errors import UnknownName, UsageError
+from fewparse.errors import LimitExceeded, UnknownName, UsageError
 from fewparse.grammar.induction.rule_writer import (
     QUOTED,
     ROOT_SLOT,
@@ -52,6 +52,9 @@ from fewparse.grammar.rules import Grammar, Production, Ref, Text
 
 MergeLevel = Literal["strict", "typed", "loose", "open"]
 APPLY_HEADS = ("call",)
+MAX_TOKENS = 1_500_000
+MAX_FUNCTIONS = 10_000
+MAX_ARGUMENTS = 5_000
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 Fillers = dict[Filler, None]
 """An ordered set."""
@@ -87,11 +90,12 @@ def induce(
     """Induce a grammar that derives all of these programs, and others according to the merge level.
 
     `apply_heads` are the heads that apply the function named after them. Raises `UnknownName` for an unknown
-    level, `UsageError` without programs and `GrammarError` for a program that is not an S-expression.
+    level, `UsageError` without programs, `GrammarError` for a program that is not an S-expression, and
+    `LimitExceeded` if the programs are too large or have too many functions.
     """
     if merge not in get_args(MergeLevel):
         raise UnknownName("merge level", merge, get_args(MergeLevel))
-    trees = [read_example(source, number) for number, source in enumerate(programs, 1)]
+    trees = read_examples(programs)
     if not trees:
         raise UsageError("cannot induce a grammar without programs", "Give at least one example.")
     observed = Observations(trees, merge, apply_heads)
@@ -124,6 +128,19 @@ def coverage(grammar: Grammar, programs: Sequence[str]) -> Coverage:
     return Coverage(len(texts) - len(missed), missed)
 
 
+def read_examples(programs: Iterable[str]) -> list[Node]:
+    """Parse the examples; raise `LimitExceeded` if all together are too large."""
+    trees: list[Node] = []
+    tokens = 0
+    for number, source in enumerate(programs, 1):
+        tokens += source.count(" ") + source.count("(")
+        if tokens > MAX_TOKENS:
+            message = f"the programs have more than {MAX_TOKENS:,} words and parentheses (at program {number})"
+            raise LimitExceeded(message, "Induce the grammar from fewer programs.")
+        trees.append(read_example(source, number))
+    return trees
+
+
 def read_example(source: str, number: int) -> Node:
     """Parse an example; error messages refer to it by its number."""
     tree = read_program(source, f"program {number}")
@@ -149,6 +166,7 @@ class Observations:
             if isinstance(node, Form):
                 call = parse_call(node, apply_heads)
                 function = self._function(call, slot)
+                check_size(call, len(self.signatures))
                 fillers[function] = None
                 self.signatures.setdefault(function, {})[call.signature] = None
                 names = [parameter.slot for parameter in call.signature if parameter.slot]
@@ -177,6 +195,18 @@ class Observations:
     def _function(self, call: Call, slot: Slot) -> Function:
         signature = call.signature if self._merge == "strict" else None
         return Function(call.head, signature, slot if call.head in self._atomic_heads else None)
+
+
+def check_size(call: Call, functions: int) -> None:
+    """Raise `LimitExceeded` for a call with too many arguments, or if there are too many functions."""
+    if len(call.signature) > MAX_ARGUMENTS:
+        message = (
+            f"a call of `{call.head[:60]}` has {len(call.signature):,} arguments; the limit is {MAX_ARGUMENTS:,}"
+        )
+        raise LimitExceeded(message, "Write long lists as nested calls.")
+    if functions > MAX_FUNCTIONS:
+        message = f"the programs have more than {MAX_FUNCTIONS:,} functions"
+        raise LimitExceeded(message, "Induce the grammar from fewer programs, or with another merge level.")
 
 
 def merge_types(slots: Mapping[Slot, Fillers]) -> dict[Slot, Fillers]:

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, NoReturn
 
-from fewparse.errors import GrammarError, line_and_column
+from fewparse.errors import GrammarError, LimitExceeded, line_and_column
+
+MAX_PROGRAM_LENGTH = 1_000_000
 
 TOKEN = re.compile(
     r"""(?P<space>\s+)
       |(?P<open>[#'^]?\()
       |(?P<close>\))
-      |(?P<quoted>"[^"\\]*(?:\\.[^"\\]*)*")
+      |(?P<quoted>"[^"\\]*+(?:\\.[^"\\]*+)*+")
       |(?P<word>[^\s()"]+)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -51,8 +53,12 @@ Node = Atom | Form
 def read_program(source: str, name: str = "<program>") -> Node:
     """Parse a source text that is a single expression of any depth.
 
-    `name` is the file name in error messages. Raises `GrammarError` with line, column and caret.
+    `name` is the file name in error messages. Raises `GrammarError` with line, column and caret, and
+    `LimitExceeded` for a program that is too long.
     """
+    if len(source) > MAX_PROGRAM_LENGTH:
+        message = f"{name}: the program has {len(source):,} characters; at most {MAX_PROGRAM_LENGTH:,} are allowed"
+        raise LimitExceeded(message, "Write one program per line.")
     found: list[Node] = []
     still_open: list[Form] = []
     at = 0

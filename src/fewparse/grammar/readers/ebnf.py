@@ -12,14 +12,14 @@ from typing import NamedTuple, NoReturn
 
 from fewparse.errors import GrammarError, LimitExceeded, UnknownName, line_and_column
 from fewparse.grammar.readers.expressions import Choice, Expression, Repeat, Sequence, lower
-from fewparse.grammar.readers.regex import RegexReader
+from fewparse.grammar.readers.regex import RegexReader, either_case_of
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text
 
 TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|\#[^\n]*)
-      |(?P<string>"(?:\\.|[^"\\\n])*"i?)
-      |(?P<regex>/(?!/)(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[imslux]*)
-      |(?P<define>[?!]*[A-Za-z_][A-Za-z_0-9]*(?:\.-?\d+)?\s*:(?!:))
+      |(?P<string>"(?:\\.|[^"\\\n]++)*+"i?)
+      |(?P<regex>/(?!/)(?:\\.|\[(?:\\.|[^\]\\\n]++)*+\]|[^/\\\n\[]++)++/[imslux]*)
+      |(?P<define>[?!]{0,2}+[A-Za-z_][A-Za-z_0-9]*(?:\.-?\d+)?\s*:(?!:))
       |(?P<alias>->\s*[A-Za-z_][A-Za-z_0-9]*)
       |(?P<name>[A-Za-z_][A-Za-z_0-9]*)
       |(?P<range>\.\.)
@@ -35,7 +35,9 @@ ESCAPE = re.compile(
       |U00(?!00[dD][89A-Fa-f])(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4})""",
     re.VERBOSE,
 )
-STRING = re.compile(rf'"(?:[^"\\]|{ESCAPE.pattern})*', re.VERBOSE)
+STRING = re.compile(rf'"(?:[^"\\]++|{ESCAPE.pattern})*+', re.VERBOSE)
+MAX_DIGITS = 18
+MAX_PATTERN_LENGTH = 200_000
 HINTS = {
     "%ignore": 'Nothing is ignored: write spaces where they occur, for example " ".',
     "%import": "Write the imported terminal out, for example INT: /[0-9]+/.",
@@ -149,15 +151,18 @@ class Reader:
     def _counts(self, sign: Lexeme) -> tuple[int, int]:
         if self._kind() != "number":
             self._fail("~ is followed by a count, as in ~ 3 or ~ 2..5", sign.at)
-        low = high = int(self._next().text)
+        low = high = self._count()
         if self._kind() == "range":
             self._next()
             if self._kind() != "number":
                 self._fail("a range of counts ends with a number", sign.at)
-            high = int(self._next().text)
+            high = self._count()
         if high < low:
             self._fail("this range of counts runs backwards", sign.at)
         return low, high
+
+    def _count(self) -> int:
+        return int(self._next().text[:MAX_DIGITS])  # more digits are beyond all limits anyway
 
     def _atom(self) -> Expression:
         lexeme = self._next()
@@ -185,8 +190,7 @@ class Reader:
                 self._fail('a range is written "a".."z"', lexeme.at)
             return Chars.of([(ord(text), ord(high))])
         if lexeme.text.endswith("i"):
-            folded = [RegexReader(re.escape(c), True, self._unreachable).read() for c in text]
-            return Sequence(tuple(folded))
+            return Sequence(tuple(map(either_case_of, text)))
         return Text(text) if text else Sequence(())
 
     def _unquote(self, lexeme: Lexeme) -> str:
@@ -202,13 +206,14 @@ class Reader:
         if set(flags) - {"i"}:
             self._fail(f"the flags {flags!r} are not supported; only i is", lexeme.at)
 
+        if len(pattern) > MAX_PATTERN_LENGTH:
+            message = f"a regular expression has {len(pattern):,} characters; the limit is {MAX_PATTERN_LENGTH:,}"
+            raise LimitExceeded(message, "Write it as several rules.")
+
         def fail(message: str, offset: int) -> NoReturn:
             self._fail(message, lexeme.at + 1 + offset)
 
         return RegexReader(pattern, "i" in flags, fail).read()
-
-    def _unreachable(self, message: str, offset: int) -> NoReturn:
-        raise AssertionError(message)
 
     def _fail(self, message: str, at: int, hint: str | None = None) -> NoReturn:
         raise GrammarError(message, self._path, *line_and_column(self._source, at), self._source, hint)

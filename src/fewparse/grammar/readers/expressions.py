@@ -7,6 +7,8 @@ from fewparse.errors import LimitExceeded
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, fresh_name
 
 MAX_RULES = 60_000
+MAX_SIZE = 2_000_000
+MAX_NESTING = 100
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,40 @@ Expression = Symbol | Sequence | Choice | Repeat
 def lower(definitions: Mapping[str, Expression], start: str) -> Grammar:
     """Return the grammar of these definitions; repetition becomes left recursion, which parsers handle best.
 
-    Raises LimitExceeded if bounded repetition makes it too large.
+    Raises LimitExceeded if it is too large, such as by bounded repetition, or an expression is nested too deeply.
     """
     lowering = Lowering(definitions)
     for name, expression in definitions.items():
+        check_nesting(name, expression)
         lowering.rules[name] = lowering.productions(name, expression)
     return Grammar(dict(lowering.rules), start)
+
+
+def check_nesting(name: str, expression: Expression) -> None:
+    """Raise LimitExceeded if an expression is nested so deeply that recursive functions cannot process it."""
+    level, depth = [expression], 0
+    while level:
+        if depth > MAX_NESTING:
+            message = f"the rule `{name}` is nested more than {MAX_NESTING} levels deep"
+            raise LimitExceeded(message, "Name its inner groups as rules.")
+        level = [part for outer in level for part in parts_of(outer)]
+        depth += 1
+
+
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """Return the parts of an expression; none of a symbol."""
+    if isinstance(expression, Repeat):
+        return (expression.part,)
+    if isinstance(expression, Choice):
+        return expression.options
+    return expression.parts if isinstance(expression, Sequence) else ()
+
+
+def size_of(symbol: Symbol) -> int:
+    """Return the size of a symbol: the number of its characters or ranges."""
+    if isinstance(symbol, Ref):
+        return 1
+    return len(symbol.text) if isinstance(symbol, Text) else len(symbol.ranges)
 
 
 class Lowering:
@@ -52,6 +82,7 @@ class Lowering:
     def __init__(self, definitions: Mapping[str, Expression]) -> None:
         self._used: dict[str, object] = dict(definitions)
         self._shared: dict[Expression, Ref] = {}
+        self._size = 0
         self.rules: dict[str, tuple[Production, ...]] = {}
 
     def productions(self, name: str, expression: Expression) -> tuple[Production, ...]:
@@ -61,7 +92,16 @@ class Lowering:
 
     def _production(self, name: str, expression: Expression) -> Production:
         parts = expression.parts if isinstance(expression, Sequence) else (expression,)
-        return tuple(self._symbol(name, part) for part in parts)
+        symbols = tuple(self._symbol(name, part) for part in parts)
+        self._reserve(name, 1 + sum(map(size_of, symbols)))
+        return symbols
+
+    def _reserve(self, name: str, size: int) -> None:
+        """Count what will be added to the grammar; raise LimitExceeded before it becomes too large."""
+        self._size += size
+        if self._size > MAX_SIZE:
+            message = f"the grammar grows beyond {MAX_SIZE:,} symbols, characters and ranges (at `{name}`)"
+            raise LimitExceeded(message, "Shorten its literals, classes and bounded repetitions.")
 
     def _symbol(self, name: str, expression: Expression) -> Symbol:
         if isinstance(expression, Text | Chars | Ref):
@@ -79,6 +119,7 @@ class Lowering:
         if max(repeat.low, repeat.high or 0) > MAX_RULES:
             raise too_large(name)
         part = self._symbol(name, repeat.part)
+        self._reserve(name, max(repeat.low, repeat.high or 0) * (1 + size_of(part)))
         if repeat.high is None:
             required = (part,) * repeat.low
             fresh = self._fresh(name)

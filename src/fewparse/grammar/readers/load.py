@@ -1,15 +1,17 @@
 """Load a grammar from a file or a folder; the dialect follows from the suffix or is given, never guessed."""
 
+import os
 from pathlib import Path
 from typing import Literal, get_args
 
 from fewparse.errors import GrammarError, UnknownName, UsageError
-from fewparse.files import read_text
+from fewparse.files import exists, read_text
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.readers.scfg import read_scfg
 from fewparse.grammar.readers.type_tables import rules_from_tables
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.limits import GRAMMAR_BYTES
 
 Dialect = Literal["scfg", "lark"]
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
@@ -25,7 +27,7 @@ def load_grammar(path: Path, dialect: Dialect | None = None, start: str = "start
     of a file is its suffix unless it is given. Raises GrammarError for a grammar that is missing, incomplete or
     wrong, and UsageError for a path or dialect that is not one of a grammar.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         if dialect == "lark":
             raise UsageError(f"{path} is a folder, but a grammar in the dialect lark is a single file")
         sources = folder_sources(path)
@@ -38,12 +40,12 @@ def load_grammar(path: Path, dialect: Dialect | None = None, start: str = "start
             )
         return read_scfg(sources, start)
     chosen = dialect or path.suffix.removeprefix(".")
-    if chosen not in DIALECTS and not path.exists():
+    if chosen not in DIALECTS and not exists(path):
         raise GrammarError("there is no such file or folder", path)
     if chosen == "scfg":
-        return read_scfg([(str(path), read_text(path, GrammarError))], start)
+        return read_scfg([(str(path), read_text(path, GrammarError, GRAMMAR_BYTES))], start)
     if chosen == "lark":
-        return read_grammar(read_text(path, GrammarError), path, start)
+        return read_grammar(read_text(path, GrammarError, GRAMMAR_BYTES), path, start)
     if dialect is not None:
         raise UnknownName("dialect", dialect, DIALECTS)
     if path.name in TABLES:
@@ -75,4 +77,4 @@ def folder_sources(folder: Path) -> list[tuple[str, str]]:
 
 def read_source(path: Path) -> tuple[str, str]:
     """Return (path, text) of a file."""
-    return str(path), read_text(path, GrammarError)
+    return str(path), read_text(path, GrammarError, GRAMMAR_BYTES)

@@ -7,7 +7,7 @@ character.
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from math import prod
@@ -28,9 +28,16 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
 HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 MAX_COUNT = 10_000
+MAX_DIGITS = 9
+MAX_SLOW_PATTERNS = 16
 LAST_CASED = 0x1E943
 PLAIN_CHARACTER = re.compile(r"[^\\.^$*+?{}\[\]|()]", re.DOTALL)
 PLAIN_CLASS = re.compile(r"\[\^?+(?:([^\\\[\]])(?!\1))++\]", re.DOTALL)
+# A class whose members are plain characters and escapes, an escape for a class, or a property. It matches one
+# character, whatever is before or after it.
+ONE_CLASS = re.compile(
+    r"""\[\^?+(?:\\[^\w\s]|\\[dDwWsSnrtfv]|([^\\\[\]])(?!\1))++\]|\\[dDwWsS]|\\[pP]\{\^?\w++\}""", re.DOTALL
+)
 COUNTS = re.compile(r"\{[\d\s,]*\}", re.ASCII)
 SUBPATTERN_CALL = re.compile(r"\(\?(?:R|&|P>|[+-]?\d)")
 MAX_COUNT_PRODUCT = 1_000
@@ -95,6 +102,8 @@ class RegexReader:
         if close < 0 or not low.isdecimal() or not (high.isdecimal() or (comma and not high) or not comma):
             self._fail("a count is written {3}, {3,} or {3,5}; a brace itself is \\{", start)
         self._at = close + 1
+        if max(len(low), len(high)) > MAX_DIGITS:
+            self._fail(f"a count is at most {MAX_COUNT}", start)
         least, most = int(low), int(high) if high else (None if comma else int(low))
         if max(least, most or 0) > MAX_COUNT or (most is not None and most < least):
             self._fail(f"a count is at most {MAX_COUNT}, and its end is not less than its start", start)
@@ -119,8 +128,7 @@ class RegexReader:
         return self._literal(char)
 
     def _literal(self, char: str) -> Expression:
-        cases = either_case(char) if self._ignore_case else {char}
-        return Chars.of([(ord(c), ord(c)) for c in cases]) if len(cases) > 1 else Text(char)
+        return either_case_of(char) if self._ignore_case else Text(char)
 
     def _group(self, start: int) -> Expression:
         if self._peek() == "?":
@@ -193,6 +201,13 @@ def either_case(*chars: str) -> set[str]:
     return {case for c in chars for case in (c, c.lower(), c.upper()) if len(case) == 1}
 
 
+@lru_cache(maxsize=10_000)
+def either_case_of(char: str) -> Chars | Text:
+    """Return a character in lower and upper case, as a class if these differ."""
+    cases = either_case(char)
+    return Chars.of([(ord(c), ord(c)) for c in cases]) if len(cases) > 1 else Text(char)
+
+
 def character_class(pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars:
     """Return the characters `c` for which `regex.match(pattern, c)` succeeds.
 
@@ -212,7 +227,7 @@ def character_class(pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars
         )
     check_cost(pattern, fail)
     try:
-        return matching_characters(pattern)
+        return (class_characters if ONE_CLASS.fullmatch(pattern) else matching_characters)(pattern)
     except regex.error as error:
         fail(f"the regular expression is wrong: {error.msg}", error.pos or 0)
     except (RecursionError, MemoryError, OverflowError, ValueError):
@@ -221,6 +236,22 @@ def character_class(pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars
         raise LimitExceeded(
             "a regular expression takes too long to match one character", f"Simplify /{pattern[:60]}/."
         ) from None
+
+
+class CharacterClasses:
+    """The character classes of one grammar; few of them may take time, since they are tested on each character."""
+
+    def __init__(self) -> None:
+        self._slow: set[str] = set()
+
+    def read(self, pattern: str, fail: Callable[[str, int], NoReturn]) -> Chars:
+        """Return `character_class(pattern, fail)`; raise LimitExceeded if too many patterns are not plain ones."""
+        if not any(kind.fullmatch(pattern) for kind in (PLAIN_CHARACTER, PLAIN_CLASS, ONE_CLASS)):
+            self._slow.add(pattern)
+            if len(self._slow) > MAX_SLOW_PATTERNS:
+                message = f"more than {MAX_SLOW_PATTERNS} regular expressions are not plain character classes"
+                raise LimitExceeded(message, f"Write /{pattern[:60]}/ as a class, such as [a-z], or as rules.")
+        return character_class(pattern, fail)
 
 
 def check_cost(pattern: str, fail: Callable[[str, int], NoReturn]) -> None:
@@ -240,6 +271,32 @@ def matching_characters(pattern: str) -> Chars:
         match = regex.compile(pattern, cache_pattern=False).match
     for code in range(TIMED_CHARACTERS):
         match(chr(code), timeout=TIMEOUT_SECONDS)
+    return Chars.of(runs(filter(match, all_characters())))
+
+
+@lru_cache(maxsize=1_000)
+def class_characters(pattern: str) -> Chars:
+    """Return the characters of a pattern that is one class, by a single search in all characters."""
+    regex.compile(pattern, cache_pattern=False)  # for errors with the right offset
+    matches = regex.compile(f"(?:{pattern})++").finditer(all_characters())
+    return Chars.of((ord(match[0][0]), ord(match[0][-1])) for match in matches).without_surrogates()
+
+
+def runs(characters: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of consecutive characters among sorted ones."""
+    first, last = -1, -2
+    for code in map(ord, characters):
+        if code != last + 1:
+            if first >= 0:
+                yield first, last
+            first = code
+        last = code
+    if first >= 0:
+        yield first, last
+
+
+@lru_cache(maxsize=1)
+def all_characters() -> str:
+    """Return all characters in order."""
     first_surrogate, last_surrogate = SURROGATES.ranges[0]
-    codes = chain(range(first_surrogate), range(last_surrogate + 1, LAST_CODE_POINT + 1))
-    return Chars.of((code, code) for code in codes if match(chr(code)))
+    return "".join(map(chr, chain(range(first_surrogate), range(last_surrogate + 1, LAST_CODE_POINT + 1))))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from fewparse.errors import GrammarError, LimitExceeded
+from fewparse.grammar.readers.regex import CharacterClasses
 from fewparse.grammar.readers.scfg_lines import (
     EMPTY,
     Call,
@@ -60,11 +61,12 @@ def read_scfg(sources: Iterable[tuple[str, str]], start: str = "start") -> Synch
     macros = Macros()
     rules: list[tuple[Rule, Line]] = []
     interned: dict[str, Text | Ref] = {}
+    classes = CharacterClasses()
     paths = []
     for path, text in sources:
         paths.append(path)
         for line, content in lines(path, text):
-            reader = LineReader(content, line.fail, interned)
+            reader = LineReader(content, line.fail, interned, classes)
             read = reader.read()
             if isinstance(read, Rule):
                 rules.append((read, line))

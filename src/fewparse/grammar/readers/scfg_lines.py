@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from fewparse.grammar.readers.regex import character_class
+from fewparse.grammar.readers.regex import CharacterClasses
 from fewparse.grammar.rules import Chars, Ref, Text
 
 TOKEN = re.compile(
@@ -74,6 +74,7 @@ class Call(NamedTuple):
 
 
 Item = Text | Ref | Regex | OptionalItem | Call
+Fail = Callable[[str, int, str], NoReturn]
 EMPTY = Text("")
 
 
@@ -102,14 +103,13 @@ def shown(name: str) -> str:
 class LineReader:
     """Reads one line that is not empty. `fail(message, at, hint)` reports a mistake and raises.
 
-    `interned` shares equal symbols across lines. `calls` collects the macro calls of the line.
+    `interned` and `classes` share symbols and character classes across lines. `calls` collects the macro calls.
     """
 
-    def __init__(
-        self, line: str, fail: Callable[[str, int, str], NoReturn], interned: dict[str, Text | Ref]
-    ) -> None:
+    def __init__(self, line: str, fail: Fail, interned: dict[str, Text | Ref], classes: CharacterClasses) -> None:
         self._report = fail
         self._interned = interned
+        self._classes = classes
         self._length = len(line.rstrip())
         self._matches = list(TOKEN.finditer(line, 0, self._length))
         self._kinds = [match.lastgroup for match in self._matches]
@@ -322,7 +322,7 @@ class LineReader:
         def fail(message: str, offset: int) -> NoReturn:
             self._fail(message, "It has the syntax of Python's `regex`, for one character.", offset=1 + offset)
 
-        chars = character_class(text[1:-1], fail)
+        chars = self._classes.read(text[1:-1], fail)
         self._index += 1
         return Regex(text, chars)
 
