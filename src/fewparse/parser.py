@@ -23,6 +23,7 @@ from fewparse.lm.load import EMBEDDED, open_model, with_adapter
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import Progress
+from fewparse.memory import TRIMMER
 from fewparse.options import FromDomainOptions, Options, prepare
 from fewparse.prompt import Pair, Prompt
 from fewparse.rerank import Alignment, Reranker, vote
@@ -122,6 +123,8 @@ class Parser:
             settings = self._settings_for(utterance)
             found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit), cancel)
         candidates = self._candidates(utterance, found, constraint, without)[: self.options.n_best]
+        del found, constraint  # their parser states
+        TRIMMER.trim()
         best = candidates[0] if candidates else None
         excluded = {example.key for example in without}
         available = sum(example.key not in excluded for example in self.domain.examples)

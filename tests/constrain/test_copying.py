@@ -1,8 +1,10 @@
 """Copied rules by placeholders accept the language of a grammar with all spans compiled in."""
 
+import gc
 import random
 import time
 import tracemalloc
+import weakref
 from itertools import islice
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from fewparse.constrain import copying, placeholders
 from fewparse.constrain.cfg import CfgConstraint
+from fewparse.constrain.configuration import Configuration
 from fewparse.constrain.copying import CopyGrammar, CopyState
 from fewparse.constrain.preceding import Analysis
 from fewparse.constrain.state import Constraint
@@ -208,3 +211,20 @@ def test_a_grammar_that_needs_all_spans_bounds_the_length_of_the_utterance(
     monkeypatch.setattr(placeholders, "MAX_ENTRIES", 0)
     with pytest.raises(LimitExceeded, match=r"symbols; the limit is 50000"):
         copy_grammar("after a space").constraint("a " * 20_000 + "12")
+
+
+def test_states_are_freed_without_garbage_collection() -> None:
+    constraint = GRAMMARS["quoted"].constraint("ab a")
+    gc.collect()
+    gc.disable()
+    try:
+        state = constraint.start().advance(b"(ab")
+        assert state is not None
+        state.mask()
+        assert state.advance(b")") is not None
+        last = weakref.ref(state)
+        del state
+        assert last() is None
+        assert not [found for found in gc.get_objects() if isinstance(found, Configuration)]
+    finally:
+        gc.enable()

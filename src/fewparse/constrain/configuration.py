@@ -52,11 +52,11 @@ class Configuration:
         positions = tuple(sorted({*(self._positions or ()), *(other._positions or ())})) or None
         return Configuration(self._context, self.base, self._matcher, self.rule, positions)
 
-    @cached_property
+    @property
     def outside(self) -> "Configuration | None":
         """The configuration outside of copied rules: this one, or the one after the span if it may end here."""
         if self._table is None:
-            return self
+            return self  # not cached: a cycle would keep the parser state until garbage collection
         return self._after_span if self._table.may_end(self._positions) else None
 
     @cached_property
