@@ -90,7 +90,7 @@ def test_a_truncated_model_file_is_rejected(size: int, tmp_path: Path) -> None:
         truncated.write_bytes(whole.read(size))
     ended = parse_with(truncated, tmp_path)
     assert ended.code == 1
-    assert ended.err.startswith(f"error: {truncated} cannot be loaded as a GGUF model\n")
+    assert ended.err.startswith(f"error: {truncated} cannot be loaded as a GGUF model: it is truncated\n")
 
 
 BROKEN = {

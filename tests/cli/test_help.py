@@ -18,6 +18,7 @@ COMMANDS = [
         "new",
         "trust",
         "models",
+        "models check",
         "models path",
         "models probe",
         "models pull",

@@ -225,6 +225,6 @@ def test_states_are_freed_without_garbage_collection() -> None:
         last = weakref.ref(state)
         del state
         assert last() is None
-        assert not [found for found in gc.get_objects() if isinstance(found, Configuration)]
+        assert not [found for found in gc.get_objects() if type(found) is Configuration]
     finally:
         gc.enable()

@@ -368,7 +368,7 @@ TEMPLATES = {
     "an attribute": ("{utterance} =", "{utterance.__class__} =", "does not contain {utterance}"),
     "many placeholders": ("{utterance} =", "{utterance}" * 1000 + " =", "more than 20 placeholders"),
     "an empty stop": ('lead = " "', 'stop = ""', "`stop` is empty"),
-    "a large file": ("Home:", "x" * 200_000, "larger than 100,000 bytes"),
+    "a large file": ("Home:", "x" * 1_000_001, "larger than 1,000,000 bytes"),
     "a number": ('lead = " "', "lead = 1", "`lead` must be a string"),
 }
 

@@ -269,7 +269,7 @@ def test_a_full_disk_at_the_end_keeps_the_old_adapter_and_the_next_run_only_writ
     fsync = os.fsync
 
     def full_disk(file: int) -> None:
-        if (path.parent / "adapter.gguf.part").exists():
+        if list(path.parent.glob("adapter.gguf.[0-9]*.part")):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         fsync(file)
 
