@@ -5,32 +5,42 @@ that the process would stay at the size of its largest search.
 """
 
 import ctypes
+import math
 import os
 import threading
 from functools import cache
 
 GROWTH = 1.03
-"""Memory is returned when the process is larger by this factor than after the last time."""
+"""Memory is returned when the process is larger than its smallest size by this factor."""
+INTERVAL = 5
+"""Calls until the next attempt if the process stays larger: it may need the memory, or still use it."""
 
 
 class MemoryTrimmer:
     """Returns freed memory when the process has grown. Thread-safe."""
 
     def __init__(self) -> None:
-        self._size = 0.0
+        self._smallest = math.inf
+        self._waiting = 0
         self._lock = threading.Lock()
 
     def trim(self) -> None:
-        """Return freed memory if the process has grown since the last time; do nothing without glibc or /proc."""
-        size = resident_bytes()
-        if size is None or size <= GROWTH * self._size or (release := malloc_trim()) is None:
+        """Return freed memory if the process has grown; do nothing without glibc or /proc."""
+        if not self._lock.acquire(blocking=False):  # another thread does it already
             return
-        if self._lock.acquire(blocking=False):  # another thread does it already otherwise
-            try:
+        try:
+            if self._waiting:
+                self._waiting -= 1
+            elif self._has_grown() and (release := malloc_trim()) is not None:
                 release(0)
-                self._size = resident_bytes() or size
-            finally:
-                self._lock.release()
+                self._smallest = min(self._smallest, resident_bytes() or math.inf)
+                self._waiting = INTERVAL if self._has_grown() else 0
+        finally:
+            self._lock.release()
+
+    def _has_grown(self) -> bool:
+        size = resident_bytes()
+        return size is not None and (self._smallest == math.inf or size > GROWTH * self._smallest)
 
 
 def resident_bytes() -> int | None:
