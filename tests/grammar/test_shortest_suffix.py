@@ -72,3 +72,11 @@ def test_shortest_suffixes_of_a_small_grammar(prefix: str, suffix: str | None) -
 )
 def test_shortest_suffixes_of_a_large_grammar(prefix: str, suffix: str | None) -> None:
     assert Completer(find_domain("smcalflow").side("canonical")).shortest_suffix(prefix) == suffix
+
+
+@pytest.mark.parametrize("repetition", ["(a{2000}){2000}", "((((((a{50}){50}){50}){50}){50}){50})"])
+def test_an_enormous_suffix_is_not_built(repetition: str) -> None:
+    completer = Completer(read_grammar(f'start: /{repetition}/ "!" | "b" "c"'))
+    assert completer.shortest_suffix("aaa") is None
+    assert completer.shortest_suffix("") == "bc"
+    assert completer.shortest_suffix("b") == "c"

@@ -12,7 +12,7 @@ from fewparse.search.hypothesis import Hypothesis
 
 
 def complete(context: SearchContext, hypothesis: Hypothesis, constraint: Constraint) -> Hypothesis | None:
-    """Return the hypothesis with a short completion, finished; None if the constraint finds none."""
+    """Return the hypothesis with a short completion, finished; None if there is none or it exceeds the context."""
     completion = constraint.ending(hypothesis.text)
     if completion is None:
         return None
@@ -25,6 +25,8 @@ def complete(context: SearchContext, hypothesis: Hypothesis, constraint: Constra
         return Hypothesis((*hypothesis.tokens, Token(completion)), hypothesis.logprob, state).finish(0.0)
     tokens = model.tokenize(completion.decode(errors="replace")) if completion else ()
     if b"".join(token.bytes for token in tokens) != completion:
+        return None
+    if model.prompt_length(prompt) + len(hypothesis.tokens) + len(tokens) > model.context_length:
         return None
     logprob = hypothesis.logprob
     if tokens:

@@ -4,8 +4,8 @@ import heapq
 from collections import defaultdict
 
 from fewparse.grammar.parsing.chart import ChartParser, ParseFailure
-from fewparse.grammar.rules import Grammar, Ref
-from fewparse.grammar.translation.shortest_strings import shortest_text, shortest_texts
+from fewparse.grammar.rules import Grammar, Ref, Symbol, Text
+from fewparse.grammar.translation.shortest_strings import MAX_LENGTH, joined_text, shortest_texts
 
 
 class Completer:
@@ -14,10 +14,12 @@ class Completer:
     def __init__(self, grammar: Grammar) -> None:
         self._parser = ChartParser(grammar)
         self._shortest = shortest_texts(self._parser.grammar)
-        self._rests: dict[int, str] = {}
+        self._rests: dict[int, str | None] = {}
 
     def shortest_suffix(self, prefix: str) -> str | None:
         """Return the shortest string that makes the prefix a sentence, ties by text; None if no string does.
+
+        A string of more than `MAX_LENGTH` characters is not found.
 
         Dijkstra's algorithm over the open constituents of the Earley sets, from the whole sentence downwards:
         what must follow a constituent is what completes the constituent that contains it.
@@ -40,22 +42,24 @@ class Completer:
                 continue
             settled.add((name, origin))
             for item, position in open_items[name, origin]:
-                if position == len(prefix):
-                    suffix = self._shortest_rest(item) + following
+                if position == len(prefix) and (rest := self._shortest_rest(item)) is not None:
+                    suffix = rest + following
                     best = suffix if best is None else min(best, suffix, key=by_length)
-                if isinstance(symbol := automaton.next_symbols[item], Ref):
-                    after = self._shortest_rest(item + 1) + following
+                symbol = automaton.next_symbols[item]
+                rest = self._shortest_rest(item + 1) if isinstance(symbol, Ref) else None
+                if isinstance(symbol, Ref) and rest is not None and len(rest) + len(following) <= MAX_LENGTH:
+                    after = rest + following
                     heapq.heappush(queue, (len(after), after, symbol.name, position))
-        return best
+        return best if best is None or len(best) <= MAX_LENGTH else None
 
-    def _shortest_rest(self, item: int) -> str:
-        """Return the shortest string of the symbols after an item's dot."""
+    def _shortest_rest(self, item: int) -> str | None:
+        """Return the shortest string of the symbols after an item's dot; None if it is too long."""
         if item not in self._rests:
-            symbols, at, pieces = self._parser.automaton.next_symbols, item, list[str]()
+            symbols, at, rest = self._parser.automaton.next_symbols, item, list[Symbol]()
             while (symbol := symbols[at]) is not None:
-                pieces.append(symbol if isinstance(symbol, str) else shortest_text(symbol, self._shortest))
+                rest.append(Text(symbol) if isinstance(symbol, str) else symbol)
                 at += 1
-            self._rests[item] = "".join(pieces)
+            self._rests[item] = joined_text(rest, self._shortest)
         return self._rests[item]
 
 

@@ -24,6 +24,8 @@ from fewparse.grammar.rules import (
 PRINTABLE = tuple(map(chr, range(32, 127)))
 MAX_STRINGS = 60
 PREFERRED = "abcdefghijklmnopqrstuvwxyz0123456789"
+MAX_LENGTH = 10_000
+"""Longer strings are not found: a small grammar with nested repetitions may have enormous shortest strings."""
 
 
 class ShortestStrings:
@@ -86,6 +88,7 @@ class StringSearch:
         """Return the shortest combinations; pruning prefixes is safe because appending preserves their order."""
         prefixes = [""]
         fixed: list[str] = []
+        length = 0
         for index, symbol in enumerate(production):
             pieces: Sequence[str]
             if index == at:
@@ -96,7 +99,8 @@ class StringSearch:
                 pieces = (
                     ShortestStrings.of_class(symbol) if isinstance(symbol, Chars) else self._found[symbol.name]
                 )
-            if not pieces:
+            length += min(map(len, pieces), default=0)
+            if not pieces or length > MAX_LENGTH:
                 return []
             if len(pieces) == 1:
                 fixed += pieces
@@ -110,21 +114,23 @@ class StringSearch:
 
 
 def shortest_texts(grammar: Grammar) -> dict[str, str]:
-    """Return the shortest text of every nonterminal that derives one; ties are broken by text."""
+    """Return the shortest text, of at most `MAX_LENGTH` characters, of every nonterminal that derives one.
+
+    Ties are broken by text.
+    """
     found: dict[str, str] = {}
     users: dict[str, list[tuple[str, Production]]] = defaultdict(list)
     queue: list[tuple[int, str, str]] = []
 
     def push_if_complete(name: str, production: Production) -> None:
-        if all(not isinstance(symbol, Ref) or symbol.name in found for symbol in production):
-            text = "".join(shortest_text(symbol, found) for symbol in production)
+        text = joined_text(production, found)
+        if text is not None:
             heapq.heappush(queue, (len(text), text, name))
 
     for name, productions in grammar.rules.items():
         for production in productions:
-            for symbol in production:
-                if isinstance(symbol, Ref):
-                    users[symbol.name].append((name, production))
+            for used in {symbol.name for symbol in production if isinstance(symbol, Ref)}:
+                users[used].append((name, production))
             push_if_complete(name, production)
     while queue:
         _, text, name = heapq.heappop(queue)
@@ -135,12 +141,25 @@ def shortest_texts(grammar: Grammar) -> dict[str, str]:
     return found
 
 
-def shortest_text(symbol: Symbol, of_names: Mapping[str, str]) -> str:
-    """Return the shortest text of a symbol; of a character class, a letter or digit if it has one."""
+def joined_text(symbols: Sequence[Symbol], of_names: Mapping[str, str]) -> str | None:
+    """Return the shortest text of a sequence of symbols; None if one has none or it is too long."""
+    pieces: list[str] = []
+    length = 0
+    for symbol in symbols:
+        piece = shortest_text(symbol, of_names)
+        length += 0 if piece is None else len(piece)
+        if piece is None or length > MAX_LENGTH:
+            return None
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def shortest_text(symbol: Symbol, of_names: Mapping[str, str]) -> str | None:
+    """Return the shortest text of a symbol, None if it has none; of a class, a letter or digit if it has one."""
     match symbol:
         case Text(text=text):
             return text
         case Chars():
             return next((char for char in PREFERRED if char in symbol), chr(symbol.ranges[0][0]))
         case Ref(name=name):
-            return of_names[name]
+            return of_names.get(name)
