@@ -1,13 +1,15 @@
-"""Run a function on a list of items in several threads, and stop early on errors and interrupts."""
+"""Threads: run a function on a list of items in several threads, or in one thread with a large stack."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, stack_size
 from typing import TypeVar
 
 Item = TypeVar("Item")
 JOIN_SECONDS = 0.2
 """The longest uninterrupted wait for a thread: an interrupt takes effect after it at the latest."""
+STACK_UNIT = 1 << 16
+_stack_size_lock = Lock()
 
 
 def run_concurrently(
@@ -49,3 +51,18 @@ def run_concurrently(
         stopping.set()
     if errors:
         raise errors[0]
+
+
+def start_with_stack(function: Callable[[], None], stack_bytes: int) -> Thread:
+    """Start a daemon thread with a stack of this size; only the part that is used takes up memory.
+
+    Raises `RuntimeError` if there is not enough memory for it.
+    """
+    thread = Thread(target=function, daemon=True)
+    with _stack_size_lock:  # the size is a setting of the whole process
+        usual = stack_size(stack_bytes - stack_bytes % STACK_UNIT)
+        try:
+            thread.start()
+        finally:
+            stack_size(usual)
+    return thread

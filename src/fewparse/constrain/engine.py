@@ -4,7 +4,6 @@ llguidance lexes greedily, so a direct translation of a grammar accepts another 
 exact: every literal becomes single-character terminals, and forced bytes are switched off in the engine.
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +16,7 @@ from fewparse.constrain.isolation import check_in_child
 from fewparse.constrain.state import dead_end
 from fewparse.errors import ConstraintError, LimitExceeded
 from fewparse.grammar.rules import Chars, Grammar, Ref, Text, nullable_names
+from fewparse.threads import start_with_stack
 from fewparse.vocabulary import Vocabulary
 
 LIMIT_WORDS = ("limit", "max is", "too complex", "fuel", "too many", "too large", "u16::max")
@@ -24,7 +24,6 @@ MAX_PLACEHOLDERS = 16
 # The engine recurses along chains of rules. It was measured to need up to 4 KB of stack per rule, and a grammar of
 # `Limits.grammar_size` has at most 25,000 rules in a chain: 100 MB. Only the part that is used takes up memory.
 STACK_BYTES = 256 << 20
-_stack_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,13 @@ def compile_text(text: str, vocabulary: Vocabulary, limits: Limits) -> llguidanc
         except BaseException as error:  # a panic of the engine is not an Exception
             outcome.append(error)
 
-    start_with_large_stack(work).join(limits.compile_seconds)
+    try:
+        start_with_stack(work, STACK_BYTES).join(limits.compile_seconds)
+    except RuntimeError as error:
+        raise LimitExceeded(
+            f"no thread with {STACK_BYTES >> 20} MB of stack could be started to compile the grammar: {error}",
+            "Raise the limit on memory of this process (ulimit -v).",
+        ) from None
     if not outcome:
         raise LimitExceeded(f"the grammar did not compile within {limits.compile_seconds} seconds")
     if isinstance(outcome[0], BaseException):
@@ -103,23 +108,6 @@ def compile_text(text: str, vocabulary: Vocabulary, limits: Limits) -> llguidanc
     matcher: llguidance.LLMatcher = outcome[0]
     check(matcher)
     return matcher
-
-
-def start_with_large_stack(work: Any) -> threading.Thread:
-    """Start a daemon thread with a stack of `STACK_BYTES`."""
-    thread = threading.Thread(target=work, daemon=True)
-    with _stack_lock:
-        before = threading.stack_size(STACK_BYTES)
-        try:
-            thread.start()
-        except RuntimeError as error:
-            raise LimitExceeded(
-                f"no thread with {STACK_BYTES >> 20} MB of stack could be started to compile the grammar: {error}",
-                "Raise the limit on memory of this process (ulimit -v).",
-            ) from None
-        finally:
-            threading.stack_size(before)
-    return thread
 
 
 def check(matcher: llguidance.LLMatcher) -> None:

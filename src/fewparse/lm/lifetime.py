@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from fewparse.errors import ModelError
+from fewparse.threads import start_with_stack
 
 FORK_HINT = (
     "Load the model in the new process, and start that process without a fork, which copies no threads: "
@@ -16,10 +17,8 @@ FORK_HINT = (
 )
 
 T = TypeVar("T")
-STACK_UNIT = 1 << 16
 
 _used_by: dict[str, int] = {}
-_stack_size_lock = threading.Lock()
 
 
 def claim_library(name: str) -> None:
@@ -109,16 +108,10 @@ def with_stack(work: Callable[[], T], size: int) -> T:
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    with _stack_size_lock:
-        usual = threading.stack_size(size - size % STACK_UNIT)
-        try:
-            thread.start()
-        except RuntimeError:
-            raise ModelError("there is not enough memory for a long text", "Use a shorter text.") from None
-        finally:
-            threading.stack_size(usual)
-    thread.join()
+    try:
+        start_with_stack(run, size).join()
+    except RuntimeError:
+        raise ModelError("there is not enough memory for a long text", "Use a shorter text.") from None
     if errors:
         raise errors[0]
     return results[0]
