@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fewparse.constrain import copying, placeholders
@@ -25,6 +25,7 @@ from fewparse.grammar.parsing.chart import ChartParser, ParseFailure
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.testing.constraints import CONSTRAINT_LAWS, random_walk
 from fewparse.vocabulary import BYTES, Vocabulary
+from support.campaign import examples
 
 SOURCES = {
     "quoted": 'start: "(" TEXT ")" | "(" TEXT "," start ")"\nTEXT: /[a-c é]+/',
@@ -77,7 +78,7 @@ def same_states(constraint: Constraint, oracle: Constraint, rng: random.Random) 
 
 
 @pytest.mark.parametrize("name", SOURCES)
-@settings(max_examples=25)
+@examples(25)
 @given(st.tuples(WORDS, st.sampled_from(["", " "])).map(lambda words: words[1].join(words[0])), st.integers(0, 9))
 @example("a ab abc a", 0)
 @example("", 0)
