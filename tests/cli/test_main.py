@@ -38,6 +38,18 @@ def test_a_reader_that_closes_the_pipe_ends_the_command_quietly() -> None:
     assert err == b""
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_no_defect(closed: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"{COMMAND}" execute calendar {closed}'],
+        input=b"(nonsense\n",
+        timeout=60,
+        capture_output=True,
+    )
+    assert done.returncode == (0 if "<&-" in closed else 1)
+    assert b"Traceback" not in done.stderr
+
+
 def test_a_defect_is_a_message_with_a_way_to_report_it(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,6 +58,7 @@ def show_warning(message: Warning | str, *_location: Any, **_rest: Any) -> None:
 def run() -> None:
     """Run the command line; errors are printed and become exit codes."""
     warnings.showwarning = show_warning
+    replace_closed_streams()
     try:
         try:
             app(prog_name="fewparse")
@@ -78,6 +79,13 @@ def run() -> None:
         sys.exit(show_error(FewparseError("there is not enough memory", "Use a smaller input or model.")))
     except Exception as error:
         sys.exit(show_defect(error))
+
+
+def replace_closed_streams() -> None:
+    """Open the null device in the place of standard streams that the caller has closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 -- open until the end
 
 
 def discard_output() -> None:
