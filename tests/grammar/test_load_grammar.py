@@ -101,3 +101,14 @@ def test_an_unreadable_file_is_reported_with_its_path(name: str, problem: str, f
     else:
         (folder / name).write_bytes(b'device -> "caf\xe9"\n')
     assert rejection_of(folder).message == f"{folder / name}: {problem}"
+
+
+def test_the_limit_on_a_grammar_holds_for_all_files_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.scfg").write_text("# " + "x" * 600 + "\n")
+    monkeypatch.setenv("FEWPARSE_MAX_GRAMMAR_BYTES", "1000")
+    with pytest.raises(GrammarError, match="the files of the grammar have more than 1,000 characters") as caught:
+        load_grammar(tmp_path)
+    assert "FEWPARSE_MAX_GRAMMAR_BYTES" in str(caught.value.hint)

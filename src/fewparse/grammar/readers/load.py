@@ -1,6 +1,7 @@
 """Load a grammar from a file or a folder; the dialect follows from the suffix or is given, never guessed."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -58,7 +59,7 @@ def load_grammar(path: Path, dialect: Dialect | None = None, start: str = "start
 
 def folder_sources(folder: Path) -> list[tuple[str, str]]:
     """Return (path, text) of the rule files of a folder, sorted by path, and of the rules of its type tables."""
-    sources = [read_source(path) for path in sorted(folder.rglob("*.scfg"))]
+    sources = read_sources(sorted(folder.rglob("*.scfg")), folder)
     tables = [table for name in TYPE_TABLES for table in sorted(folder.rglob(name))]
     if not sources and not tables:
         hint = "A grammar is one .scfg or .lark file, or a folder of .scfg files, optionally with type tables."
@@ -71,10 +72,20 @@ def folder_sources(folder: Path) -> list[tuple[str, str]]:
         raise GrammarError(
             f"there are type tables but no {TEMPLATE_TABLE} with their English templates", folder, hint=hint
         )
-    table_rules = rules_from_tables(list(map(read_source, tables)), read_source(templates))
+    *table_sources, template_source = read_sources([*tables, templates], folder)
+    table_rules = rules_from_tables(table_sources, template_source)
     return [*sources, (f"{folder} (type tables)", "\n".join(table_rules.rules))]
 
 
-def read_source(path: Path) -> tuple[str, str]:
-    """Return (path, text) of a file."""
-    return str(path), read_text(path, GrammarError, GRAMMAR_BYTES)
+def read_sources(paths: Sequence[Path], folder: Path) -> list[tuple[str, str]]:
+    """Return (path, text) of files of a folder; the limit on the size of a file holds for all of them together."""
+    sources: list[tuple[str, str]] = []
+    size = 0
+    for path in paths:
+        text = read_text(path, GrammarError, GRAMMAR_BYTES)
+        size += len(text)
+        if size > GRAMMAR_BYTES.value:
+            message = f"the files of the grammar have more than {GRAMMAR_BYTES.value:,.0f} characters"
+            raise GrammarError(message, folder, hint=GRAMMAR_BYTES.hint)
+        sources.append((str(path), text))
+    return sources
