@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Event, get_ident
@@ -38,19 +37,6 @@ def outputs(result: SystemResult) -> list[str]:
     return [" ".join(record.outputs) for record in result.records]
 
 
-def in_reverse(count: int) -> Callable[[str], None]:
-    """Finish each item only after the next one."""
-    finished = [Event() for _ in range(count + 1)]
-    finished[count].set()
-
-    def behave(utterance: str) -> None:
-        assert finished[int(utterance) + 1].wait(TIMEOUT)
-        time.sleep(0.01)
-        finished[int(utterance)].set()
-
-    return behave
-
-
 def test_as_many_items_run_at_the_same_time_as_the_model_allows(lamps: Domain) -> None:
     all_four = Barrier(4, timeout=TIMEOUT)
     (result,) = run_evaluation(lamps, [RemoteSystem(4, lambda utterance: all_four.wait())], numbered(8), "test")
@@ -62,11 +48,18 @@ def test_results_are_in_the_order_of_the_items_and_records_in_the_order_of_compl
 ) -> None:
     seen: list[list[str]] = []
     path = tmp_path / "records.jsonl"
-    records = Records(path)
-    remote = RemoteSystem(5, in_reverse(5))
-    (result,) = run_evaluation(
-        lamps, [remote], numbered(5), "test", records, lambda found: seen.append(outputs(found[0]))
-    )
+    recorded = [Event() for _ in range(6)]
+    recorded[5].set()
+
+    def wait_for_the_next_item(utterance: str) -> None:
+        assert recorded[int(utterance) + 1].wait(TIMEOUT)
+
+    def after(found: list[SystemResult]) -> None:
+        seen.append(outputs(found[0]))
+        recorded[5 - len(seen)].set()
+
+    remote = RemoteSystem(5, wait_for_the_next_item)
+    (result,) = run_evaluation(lamps, [remote], numbered(5), "test", Records(path), after)
     assert outputs(result) == ["0", "1", "2", "3", "4"]
     assert seen == [[str(number) for number in range(first, 5)] for first in (4, 3, 2, 1, 0)]
     written = [json.loads(line)["utterance"] for line in path.read_text().splitlines()]
