@@ -189,7 +189,7 @@ def parse_toml(source: str, path: Path) -> dict[str, Any]:
     except RecursionError:
         raise DomainError("not readable TOML: its values are nested too deeply", path) from None
     except ValueError as error:  # such as a number with thousands of digits
-        raise DomainError(f"not readable TOML: {error}", path) from None
+        raise DomainError(f"not readable TOML: {value_reason(error)}", path) from None
 
 
 def parse_json_line(
@@ -217,10 +217,15 @@ def parse_json_line(
     except RecursionError:
         raise error_type("not readable JSON: its values are nested too deeply", path, number, hint=hint) from None
     except ValueError as error:  # such as a number with thousands of digits
-        raise error_type(f"not readable JSON: {error}", path, number, hint=hint) from None
+        raise error_type(f"not readable JSON: {value_reason(error)}", path, number, hint=hint) from None
     if not isinstance(value, dict):
         raise mistake("expected an object", 1)
     return value
+
+
+def value_reason(error: ValueError) -> str:
+    """Return why a value cannot be read; Python's own message for a long number names a function of Python."""
+    return "a number has too many digits" if "digits" in str(error) else str(error)
 
 
 class DuplicateKey(Exception):

@@ -161,7 +161,12 @@ EXAMPLES = {
         None,
     ),
     "deep nesting": ("[" * 100_000, ":3: not readable JSON", "", None),
-    "a huge number": ('{"utterance": ' + "1" * 5_000 + "}", ":3: not readable JSON", "", None),
+    "a huge number": (
+        '{"utterance": ' + "1" * 5_000 + "}",
+        ":3: not readable JSON: a number has too many digits",
+        "",
+        None,
+    ),
     "a key twice": (
         '{"utterance": "x", "program": "y", "program": "z"}',
         ":3: the key 'program' occurs twice",
