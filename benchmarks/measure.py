@@ -9,7 +9,7 @@ from fewparse import Domain, Example, LanguageModel, open_model
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import row
-from fewparse.evaluate.run import Settings, Split, SystemResult, parser_systems, run_evaluation
+from fewparse.evaluate.run import Progress, Settings, Split, SystemResult, parser_systems, run_evaluation
 from fewparse.example import Target
 from fewparse.options import NO_ADAPTER, ParserOptions
 
@@ -35,13 +35,15 @@ def compare(
     untuned: Settings = {name: {"adapter": NO_ADAPTER, **chosen} for name, chosen in settings.items()}
     systems = [*baselines(domain, target, model, 0), *parser_systems(domain, model, untuned)]
 
-    def report(results: list[SystemResult]) -> None:
-        if results[-1].records and len(results[0].records) == len(results[-1].records):
-            write(file, [figures(result) for result in results])
+    results: dict[str, SystemResult] = {}
 
-    return {
-        result.name: result for result in run_evaluation(domain, systems, items, split, Records(records), report)
-    }
+    def report(progress: Progress) -> None:
+        results[progress.result.name] = progress.result
+        if progress.result.name == systems[-1].name:
+            write(file, [figures(result) for result in results.values()])
+
+    run_evaluation(domain, systems, items, split, Records(records), report)
+    return results
 
 
 def figures(result: SystemResult) -> dict[str, Any]:

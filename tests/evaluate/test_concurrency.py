@@ -19,7 +19,7 @@ from fewparse.errors import ServerError
 from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.record_lines import Record
 from fewparse.evaluate.records import Records
-from fewparse.evaluate.run import SystemResult, parser_systems, run_evaluation
+from fewparse.evaluate.run import Progress, SystemResult, parser_systems, run_evaluation
 from fewparse.evaluate.system import System
 from fewparse.lm.model import LanguageModel, NextTokens, Prefix
 from fewparse.options import ParserOptions
@@ -54,8 +54,8 @@ def test_results_are_in_the_order_of_the_items_and_records_in_the_order_of_compl
     def wait_for_the_next_item(utterance: str) -> None:
         assert recorded[int(utterance) + 1].wait(TIMEOUT)
 
-    def after(found: list[SystemResult]) -> None:
-        seen.append(outputs(found[0]))
+    def after(progress: Progress) -> None:
+        seen.append(outputs(progress.result))
         recorded[5 - len(seen)].set()
 
     remote = RemoteSystem(5, wait_for_the_next_item)

@@ -146,10 +146,20 @@ def test_a_resumed_run_is_aborted_too(lamps: Domain, tmp_path: Path) -> None:
     assert len(system.utterances) == ABORT_AFTER
 
 
-@pytest.mark.parametrize("good", [0, 2, ABORT_AFTER - 1])
-def test_a_run_is_not_aborted_after_one_success(good: int, lamps: Domain) -> None:
-    (result,) = run(lamps, RemoteSystem(1, failing(*(set(range(20)) - {good}))), items=20)
-    assert reasons(result).count(DOWN.message) == 19
+def test_a_run_is_not_aborted_while_an_item_now_and_then_succeeds(lamps: Domain) -> None:
+    good = set(range(0, 20, ABORT_AFTER))
+    (result,) = run(lamps, RemoteSystem(1, failing(*(set(range(20)) - good))), items=20)
+    assert reasons(result).count(DOWN.message) == 20 - len(good)
+
+
+@pytest.mark.parametrize("good", [1, 7])
+def test_a_run_is_aborted_if_the_model_disappears(good: int, lamps: Domain, tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    system = RemoteSystem(1, failing(*range(good, 100)))
+    with pytest.raises(ServerUnavailable):
+        run(lamps, system, items=100, path=path)
+    assert len(system.utterances) == good + ABORT_AFTER
+    assert reasons(run(lamps, RemoteSystem(1), items=100, path=path)[0]) == [None] * 100
 
 
 def test_a_run_is_not_aborted_if_the_errors_differ(lamps: Domain) -> None:

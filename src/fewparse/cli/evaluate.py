@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, err, opened_model, warn_of_gaps
@@ -28,8 +29,8 @@ from fewparse.evaluate.report import (
 )
 from fewparse.evaluate.run import (
     TEST,
+    Progress,
     Split,
-    SystemResult,
     check_not_tuned_on,
     every_decoder,
     load_split,
@@ -153,7 +154,7 @@ def evaluation(
     with records.locked(), opened_model(model, remote) as opened:
         simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
         systems = parser_systems(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
-        with item_progress(len(items) * (len(simple) + len(systems))) as after:
+        with item_progress(len(items) * (len(simple) + len(systems)), systems[-1].name) as after:
             results = run_evaluation(loaded, [*simple, *systems], items, split, records, after)
     table = rows(results, systems[0].name)
     title = (
@@ -182,14 +183,16 @@ def evaluation(
 
 
 @contextmanager
-def item_progress(total: int) -> Iterator[Callable[[list[SystemResult]], None]]:
-    """Show a progress bar on standard error, with the accuracy so far of the last system."""
+def item_progress(total: int, shown: str) -> Iterator[Callable[[Progress], None]]:
+    """Show a progress bar on standard error, with the accuracy so far of the system of this name."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("parsing", total=total)
+    with Bar(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("parsing", total=total)
 
-        def after(results: list[SystemResult]) -> None:
-            correct = count([record.correct_within(1) for record in results[-1].records])
-            progress.update(task, advance=1, description=f"accuracy {correct.value:.2f}")
+        def after(progress: Progress) -> None:
+            bar.advance(task)
+            if progress.result.name == shown:
+                correct = count([record.correct_within(1) for record in progress.result.records])
+                bar.update(task, description=f"accuracy {correct.value:.2f}")
 
         yield after

@@ -68,6 +68,11 @@ class Domain:
         """Training examples beyond the pool, for choosing settings."""
         return read_examples(self.data_file(EXAMPLES))[len(self.examples) + self.underivable :]
 
+    @property
+    def data_notes(self) -> tuple[str, ...]:
+        """Remarks on the origin of the data, for reports."""
+        return ()
+
     def data_file(self, name: str) -> Path:
         """Return the path of a file next to the examples; raise `DomainError` if it leads out of the folder."""
         return path_inside(self.data, name)

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -83,6 +83,9 @@ class Table(BaseModel):
     """A table of the file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+SomeTable = TypeVar("SomeTable", bound=Table)
 
 
 def for_both_targets(value: object) -> object:
@@ -179,7 +182,11 @@ def read_domain_table(path: Path) -> DomainTable:
     """Read `domain.toml`; every mistake is a `DomainError` with its line."""
     source = read_text(path, DomainError, SETTINGS_BYTES)
     table = parse_toml(source, path)
-    schema = schema_for(table)
+    return validated(schema_for(table), table, source, path)
+
+
+def validated(schema: type[SomeTable], table: dict[str, Any], source: str, path: Path) -> SomeTable:
+    """Return a parsed file as its schema; a mistake is a `DomainError` with its line."""
     try:
         return schema.model_validate(table)
     except ValidationError as error:
@@ -219,7 +226,7 @@ def line_of(source: str, where: list[str]) -> int | None:
     lines = source.splitlines()
     start = 0
     for part in where[:-1]:
-        opening = re.compile(rf"\s*(?:\[(?:[\w.]+\.)?{re.escape(part)}\]|{re.escape(part)}\s*(=))")
+        opening = re.compile(rf"\s*(?:\[+(?:[\w.]+\.)?{re.escape(part)}\]|{re.escape(part)}\s*(=))")
         found = next(((i, m) for i in range(start, len(lines)) if (m := opening.match(lines[i]))), None)
         if found and found[1][1]:
             return found[0] + 1

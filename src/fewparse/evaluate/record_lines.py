@@ -24,15 +24,18 @@ Key = tuple[str, str]
 class Record:
     """The result of one system on one item: its candidates, whether each is correct, and the cost.
 
+    `scores` are those of the candidates as ranked, `model_scores` their length-normalised log-probabilities.
     `correct_before_reranking` refers to the candidate with the highest model score, `correct_by_vote` to the one
     that a vote of the candidates selects. `failure` is the error message if the system returned no candidates
-    because of an error.
+    because of an error. `trace` holds the events of the search as JSON objects, if they were requested.
     """
 
     outputs: tuple[str, ...]
     programs: tuple[str | None, ...]
     correct: tuple[bool, ...]
     exact_match: tuple[bool, ...]
+    scores: tuple[float, ...]
+    model_scores: tuple[float, ...]
     correct_before_reranking: bool
     correct_by_vote: bool
     usage: Usage
@@ -40,6 +43,7 @@ class Record:
     prompt_seconds: float
     examples_dropped: int = 0
     failure: str | None = None
+    trace: tuple[dict[str, Any], ...] | None = None
 
     def correct_within(self, k: int) -> bool:
         """Return whether one of the first k candidates is correct."""
@@ -48,7 +52,7 @@ class Record:
     @staticmethod
     def failed(reason: str) -> "Record":
         """Return the record of an item that failed; its cost is unknown."""
-        return Record((), (), (), (), False, False, Usage(cost=None), 0.0, 0.0, failure=reason)
+        return Record((), (), (), (), (), (), False, False, Usage(cost=None), 0.0, 0.0, failure=reason)
 
 
 def to_line(system: str, key: Key, utterance: str, gold: str, record: Record) -> bytes:
@@ -109,17 +113,34 @@ def is_amount(value: object) -> bool:
     return is_count(value) or (isinstance(value, float) and math.isfinite(value) and 0 <= value <= MAX_NUMBER)
 
 
-LISTS = ("outputs", "programs", "correct", "exact_match")
+def is_list_of(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    """Return a check whether a value is a list of values that pass another check."""
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+def is_score(value: object) -> bool:
+    """Return whether a value is a finite number of any sign."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
+
+
+def is_optional_text(value: object) -> bool:
+    """Return whether a value is a text or null."""
+    return value is None or is_text(value)
+
+
+LISTS = ("outputs", "programs", "correct", "exact_match", "scores", "model_scores")
 CHECKS: dict[Any, Callable[[object], bool]] = {
-    str | None: lambda value: value is None or is_text(value),
+    str | None: is_optional_text,
     bool: is_flag,
     int: is_count,
     float: is_amount,
     float | None: lambda value: value is None or is_amount(value),
-    tuple[str, ...]: lambda value: isinstance(value, list) and all(map(is_text, value)),
-    tuple[str | None, ...]: lambda value: (
-        isinstance(value, list) and all(each is None or is_text(each) for each in value)
+    tuple[str, ...]: is_list_of(is_text),
+    tuple[str | None, ...]: is_list_of(is_optional_text),
+    tuple[bool, ...]: is_list_of(is_flag),
+    tuple[float, ...]: is_list_of(is_score),
+    tuple[dict[str, Any], ...] | None: lambda value: (
+        value is None or is_list_of(lambda each: isinstance(each, dict))(value)
     ),
-    tuple[bool, ...]: lambda value: isinstance(value, list) and all(map(is_flag, value)),
 }
 """How the values of JSON are checked, by the types of the fields of `Record` and `Usage`."""

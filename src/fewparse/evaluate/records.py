@@ -30,13 +30,18 @@ class Records:
     excludes other evaluations with the same file.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        """Read a file, which is created if there is none; raise `ResultsError` if it is not one of records."""
+    def __init__(self, path: Path | None = None, others: Sequence[Path] = ()) -> None:
+        """Read a file, which is created if there is none; raise `ResultsError` if it is not one of records.
+
+        The records of `others` are found too; these files are not written.
+        """
         self._path = path
         self._records: dict[Key, Record] = {}
         self._read_bytes = self._read_lines = 0
         self._locked = False
         self._failure: ResultsError | None = None
+        earlier = Records.read_only(others)
+        self._records |= {key: record for key, record in earlier.items() if record.failure is None}
         if path is None:
             return
         try:
@@ -45,6 +50,20 @@ class Records:
         except (OSError, ValueError) as error:
             raise not_writable(path, error) from None
         self._read(path)
+
+    @staticmethod
+    def read_only(paths: Sequence[Path]) -> dict[Key, Record]:
+        """Return the records of files, with the failures of items that have no other record.
+
+        Nothing is created or repaired; raises `ResultsError` if a file is not one of records.
+        """
+        found: dict[Key, Record] = {}
+        for path in paths:
+            for number, line in enumerate(read_bytes(path, ResultsError).split(b"\n")[:-1], 1):
+                key, record = read_line(line, number, path)
+                if record.failure is None or key not in found:
+                    found[key] = record
+        return found
 
     @property
     def has_file(self) -> bool:
@@ -81,6 +100,10 @@ class Records:
     def find(self, system: System, item: Example, without: Sequence[Example]) -> Record | None:
         """Return the record of the same system settings, item and excluded examples, if there is one."""
         return self._records.get(record_key(system, item, without))
+
+    def has(self, key: Key) -> bool:
+        """Return whether there is a record of a key that is not a failure."""
+        return key in self._records
 
     def add(self, system: System, item: Example, without: Sequence[Example], record: Record) -> None:
         """Add a record, and append it to the file; raise `ResultsError` if that fails or has failed before."""
@@ -154,7 +177,12 @@ def not_writable(path: Path, error: OSError | ValueError, hint: str = HINT) -> R
 
 def record_key(system: System, item: Example, without: Sequence[Example]) -> Key:
     """Return fingerprints of the system's settings, and of the item with the examples excluded for it."""
-    return fingerprint(system.settings), fingerprint([item.key, *(example.key for example in without)])
+    return fingerprint(system.settings), item_fingerprint(item, without)
+
+
+def item_fingerprint(item: Example, without: Sequence[Example]) -> str:
+    """Return a fingerprint of an item with the examples excluded for it."""
+    return fingerprint([item.key, *(example.key for example in without)])
 
 
 def fingerprint(value: Any) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
+from typing import NamedTuple
 
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, read_examples
@@ -50,7 +51,7 @@ FATAL_ERRORS = (BudgetExceeded, CorruptModel, ModelUnavailable, RuntimeMismatch)
 ITEM_ERRORS = (ModelError, LimitExceeded)
 """Errors after which other items may succeed: a server error, a prompt or a parse that is too long."""
 ABORT_AFTER = 5
-"""A run is aborted if the first items of a system, at least this many, all fail with the same error."""
+"""A run is aborted if so many items of a system in a row, or as many as run at once, fail with the same error."""
 
 
 @dataclass
@@ -61,7 +62,15 @@ class SystemResult:
     records: list[Record] = field(default_factory=list)
 
 
-Listener = Callable[[list[SystemResult]], None]
+class Progress(NamedTuple):
+    """A record that was added: the results of its system so far, and whether it is new or was in the records."""
+
+    result: SystemResult
+    record: Record
+    new: bool
+
+
+Listener = Callable[[Progress], None]
 
 
 def every_decoder() -> dict[str, ParserOptions]:
@@ -131,13 +140,13 @@ def run_evaluation(
     items: Sequence[Example],
     split: Split,
     records: Records | None = None,
-    listener: Listener = lambda results: None,
+    listener: Listener = lambda progress: None,
 ) -> list[SystemResult]:
     """Run every system on every item, with as many items at the same time as all systems allow.
 
     A training example is never in its own prompt. An item on which a system fails counts as wrong; the next run
-    with the same records retries it. `listener` is called with the results so far after each record. Raises the
-    error if the first items of a system all fail with the same one, `BudgetExceeded` if the budget is spent, and
+    with the same records retries it. `listener` is called after each record. Raises the error if several items
+    of a system in a row all fail with the same one, `BudgetExceeded` if the budget is spent, and
     `ResultsError` if the records cannot be written or another evaluation writes them.
     """
     records = records if records is not None else Records()
@@ -163,7 +172,7 @@ def run_evaluation(
 class Run:
     """The state shared by the threads of an evaluation; everything except predicting happens under its lock.
 
-    The run is aborted if the first `abort_after` items of a system that are not in the records all fail with the
+    The run is aborted if `abort_after` items of a system in a row that are not in the records all fail with the
     same error, such as a wrong key or a server that is not running.
     """
 
@@ -209,6 +218,7 @@ class Run:
                     self._records.add(system, item, without, record)
                     self._new_failures[index].append(record.failure)
                 self._insert(index, number, record)
+                self._listener(Progress(self.results[index], record, record is not found))
                 if isinstance(outcome, FewparseError):
                     failed = True
                     self._abort_if_all_failed(index, outcome)
@@ -230,11 +240,10 @@ class Run:
         position = bisect(self._finished[index], number)
         self._finished[index].insert(position, number)
         self.results[index].records.insert(position, record)
-        self._listener(self.results)
 
     def _abort_if_all_failed(self, index: int, error: FewparseError) -> None:
-        failures = self._new_failures[index]
-        if len(failures) == self._abort_after and set(failures) == {error.message}:
+        last = self._new_failures[index][-self._abort_after :]
+        if len(last) == self._abort_after and set(last) == {error.message}:
             raise error
 
 
@@ -258,6 +267,8 @@ def judged(prediction: Prediction, item: Example, judge: Judge) -> Record:
         programs=tuple(c.program for c in candidates),
         correct=tuple(judge.is_correct(c.program, item.program) for c in candidates),
         exact_match=tuple(c.program == item.program for c in candidates),
+        scores=tuple(c.score for c in candidates),
+        model_scores=tuple(c.model_score for c in candidates),
         correct_before_reranking=before_reranking is not None
         and judge.is_correct(before_reranking.program, item.program),
         correct_by_vote=bool(voted) and judge.is_correct(voted[0].program, item.program),
@@ -265,4 +276,5 @@ def judged(prediction: Prediction, item: Example, judge: Judge) -> Record:
         seconds=prediction.seconds,
         prompt_seconds=prediction.prompt_seconds,
         examples_dropped=prediction.examples_dropped,
+        trace=prediction.trace,
     )

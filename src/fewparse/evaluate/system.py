@@ -1,5 +1,8 @@
 """Systems to evaluate: anything that ranks programs for an utterance, in particular a parser."""
 
+import hashlib
+import json
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -9,11 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from fewparse.domains.domain import Domain
 from fewparse.errors import DomainError
+from fewparse.events import Event
 from fewparse.example import Candidate, Example
 from fewparse.files import file_sha256
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
+from fewparse.options import Options
 from fewparse.parser import Parser
 from fewparse.prompt import Prompt
 
@@ -22,7 +28,7 @@ class Prediction(NamedTuple):
     """Ranked candidates and their cost.
 
     `seconds` is the decoding time and `prompt_seconds` the prefill time; `examples_dropped` counts the examples
-    that did not fit into the model's context.
+    that did not fit into the model's context. `trace` holds the events of the search, if they are to be recorded.
     """
 
     candidates: tuple[Candidate, ...]
@@ -30,6 +36,7 @@ class Prediction(NamedTuple):
     seconds: float
     prompt_seconds: float = 0.0
     examples_dropped: int = 0
+    trace: tuple[dict[str, Any], ...] | None = None
 
 
 class System(Protocol):
@@ -87,29 +94,19 @@ def file_digests(path: Path) -> dict[str, str]:
 
 
 class ParserSystem:
-    """A parser as a system."""
+    """A parser as a system; with `trace`, its predictions include the events of the search."""
 
-    def __init__(self, name: str, parser: Parser, prefill: PromptPrefill) -> None:
+    def __init__(self, name: str, parser: Parser, prefill: PromptPrefill, trace: bool = False) -> None:
         self.name = name
         self._parser = parser
         self._prefill = prefill
+        self._trace = trace
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The model, the options, and the content of the domain's files."""
-        domain, options = self._parser.domain, asdict(self._parser.options)
-        adapter = options.pop("adapter")
-        outputs = domain.known_outputs if domain.constraint_kind.finite else ()
-        return {
-            "version": version("fewparse"),
-            "model": self._parser.model.name,
-            "options": options,
-            "constraint": domain.table.constraint.model_dump(exclude_defaults=True),
-            "examples": [asdict(example) for example in (*domain.examples, *outputs)],
-            "files": file_digests(domain.folder),
-            **({} if adapter is None else {"adapter": adapter["sha256"]}),
-            **({} if domain.own_grammar else {"grammar": file_digests(domain.grammar_path)}),
-        }
+        parser = self._parser
+        return {"model": parser.model.name, **settings_of(parser.domain, parser.options)}
 
     @property
     def max_concurrency(self) -> int:
@@ -125,4 +122,38 @@ class ParserSystem:
         seconds = time.perf_counter() - start
         usage = replace(parse.usage)
         usage += self._prefill.usage
-        return Prediction(parse.candidates, usage, seconds, self._prefill.seconds, parse.examples_dropped)
+        trace = tuple(map(event_fields, parse.trace)) if self._trace else None
+        return Prediction(parse.candidates, usage, seconds, self._prefill.seconds, parse.examples_dropped, trace)
+
+
+def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
+    """Return everything except the model that the predictions of a parser depend on, as a JSON object."""
+    resolved = asdict(options)
+    adapter = resolved.pop("adapter")
+    outputs = domain.known_outputs if domain.constraint_kind.finite else ()
+    examples = [asdict(example) for example in (*domain.examples, *outputs)]
+    return {
+        "version": version("fewparse"),
+        "options": as_json(resolved),
+        "constraint": domain.table.constraint.model_dump(exclude_defaults=True, mode="json"),
+        "examples_sha256": hashlib.sha256(json.dumps(examples).encode()).hexdigest(),
+        "files": file_digests(domain.folder),
+        **({} if adapter is None else {"adapter": adapter["sha256"]}),
+        **({} if domain.own_grammar else {"grammar": file_digests(domain.grammar_path)}),
+    }
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """Return an event of a search as a JSON object: its name and its fields, with bytes as text."""
+    return {"event": type(event).__name__, **as_json(asdict(event))}
+
+
+def as_json(value: Any) -> Any:
+    """Return a value for JSON: bytes as text, escaped where they are not UTF-8, and infinite numbers as text."""
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: as_json(each) for key, each in value.items()}
+    return [as_json(each) for each in value] if isinstance(value, list | tuple) else value
