@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from fewparse.cli import options
-from fewparse.cli.console import echo, err, opened_model, warn_of_gaps
+from fewparse.cli.console import echo, err, opened_model, warn, warn_of_gaps
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
@@ -152,6 +152,8 @@ def evaluation(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with records.locked(), opened_model(model, remote) as opened:
+        for repair in records.repairs:
+            warn(repair)
         simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
         systems = parser_systems(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
         with item_progress(len(items) * (len(simple) + len(systems)), systems[-1].name) as after:
