@@ -4,15 +4,15 @@ The listing leaves some points open. They are read as follows:
 
 - The end is a token (EOS) of a sample. It is valid where the grammar may end, as in the paper's `nextTokens`, and
   its log-probability is that of all ending tokens together.
-- `is_finished`: the sequence ends in EOS, or nothing but EOS may follow. In the second case the end is part neither
-  of its log-probability nor of its length, since the sequence does not contain it.
+- `is_finished`: the sequence ends in EOS, or nothing but EOS may follow. In the second case the end is not in the
+  sequence, so it counts neither in the log-probability nor in the length.
 - `length_normalized_logprob` is the length normalisation of GNMT at temperature 1, as in beam search.
 - The back-off (`...`) is one step of constrained decoding: the `width` best allowed next tokens, EOS among them. A
   sample without a valid token causes it, also if other samples have valid tokens. The model is queried once per
   sequence; every further sample without a valid token contributes the same results again.
 - Duplicates fill slots: among the samples, among the candidates, in the beam, and in `finished`.
-- `finished` is kept over the rounds. A round starts with fewer than `width` finished hypotheses, because the others
-  are in its beam, so the test `len(finished) + len(new_beam) == W` is true once all slots are filled.
+- `finished` is kept over the rounds. A round starts with a beam, so with fewer than `width` finished hypotheses,
+  and the test `len(finished) + len(new_beam) == W` is true once all slots are filled.
 - A sample that reaches the length limit without EOS is a valid prefix like any other: it fills a slot. Nothing can
   follow it, so it is not expanded.
 - There is no exception for a width of 1 or for a temperature of 0, at which all samples of a state are equal.

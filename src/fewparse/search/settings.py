@@ -67,6 +67,12 @@ class SearchSettings:
             check_range(name, getattr(self, name))
 
     @property
+    def limit(self) -> str:
+        """The length of a search, for messages."""
+        tokens = f"{self.max_tokens} tokens"
+        return f"{self.rounds} rounds and {tokens}" if self.follows_listing else tokens
+
+    @property
     def follows_listing(self) -> bool:
         """Whether speculative decoding is the paper's listing: in paper mode without any of the improvements."""
         improved = self.free_back_off or self.free_branching or self.forced_spans or self.margin < math.inf
