@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.datasets.registry import DATASETS
-from fewparse.datasets.smcalflow.dataset import TRAINING_IDS
+from fewparse.datasets.smcalflow.dataset import SUBSTITUTE_IDS
 from fewparse.example import Example
 from fewparse.testing import DATASET_LAWS
 from fewparse.testing.datasets import Law
@@ -24,7 +24,7 @@ def write_overnight(folder: Path) -> None:
 
 def write_smcalflow(folder: Path) -> None:
     """Write dialogues with the ids of the training turns and two others, and the lists of test and dev ids."""
-    ids = [line.split(",") for line in TRAINING_IDS.read_text().split()]
+    ids = [line.split(",") for line in SUBSTITUTE_IDS.read_text().split()]
     train = sorted((dialogue, int(index)) for dialogue, index in ids)
     turns = [TurnRow(dialogue, i, "book it", "(Book)") for dialogue, i in (*train, ("dev", 0), ("test", 0))]
     (folder / DIALOGUES).write_bytes(gzip.compress(to_dialogue_lines(turns), mtime=0))

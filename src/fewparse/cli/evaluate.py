@@ -161,6 +161,7 @@ def evaluation(
         f"{len(loaded.examples)} training examples, {resolved.examples} in the prompt by {resolved.retriever} "
         f"({resolved.order}), {opened.name}, compared by {criterion}"
     )
+    title += "".join(f"; {note}" for note in loaded.data_notes)
     if coverage is not None:
         title += f"; the constraint accepts {coverage.correct} of {coverage.items} gold outputs"
     if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):
