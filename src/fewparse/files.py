@@ -152,11 +152,13 @@ def read_lines(path: Path, error_type: type[SourceError], limit: Limit | float =
     """
     left = bytes_of(limit)
     with opened(path, error_type) as file, gzip_errors(path, error_type), BufferedReader(file) as packed:
-        lines = gzip.GzipFile(fileobj=packed) if path.suffix == ".gz" else packed
+        is_gzip = path.suffix == ".gz"
+        lines = gzip.GzipFile(fileobj=packed) if is_gzip else packed
         while line := lines.readline(left + 1):
             left -= len(line)
             if left < 0:
-                raise error_type(f"unpacked {too_large(limit)}", path, hint=hint_of(limit))
+                message = f"unpacked {too_large(limit)}" if is_gzip else too_large(limit)
+                raise error_type(message, path, hint=hint_of(limit))
             yield line
 
 
