@@ -193,7 +193,7 @@ def test_lines_are_read_one_by_one_up_to_the_limit(
         next(read_lines(tmp_path / "missing", DataError))
 
 
-@pytest.mark.parametrize("content", [b"plain text", gzip.compress(b"one\ntwo\n")[:-9]])
+@pytest.mark.parametrize("content", [b"plain text", gzip.compress(b"one\ntwo\n")[:-9]], ids=["plain", "cut"])
 def test_lines_of_a_damaged_gzip_file_are_an_error(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file.gz"
     path.write_bytes(content)
