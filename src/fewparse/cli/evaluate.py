@@ -180,6 +180,7 @@ def evaluation(
     )
     if resolved.search.paper:
         title += "; paper mode"
+    title += "".join(f"; {note}" for note in loaded.data_notes)
     if coverage is not None:
         title += f"; the constraint accepts {coverage.correct} of {coverage.items} gold outputs"
     if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):
