@@ -51,7 +51,16 @@ def test_the_embedded_model_uses_the_adapter_of_the_domain(folder: Path, own_ada
 
 
 @pytest.mark.parametrize(
-    "model", ["", "openai:x", "openai-chat:embedded", "gguf:embedded.gguf", "hf:embedded", "embedded2", "toy"]
+    "model",
+    [
+        "",
+        "openai:x",
+        "openai-chat:embedded",
+        "gguf:embedded.gguf",
+        "hf:embedded",
+        "embedded2",
+        "embedded:gemma3-270m",
+    ],
 )
 def test_other_models_do_not_use_the_adapter_of_the_domain(folder: Path, own_adapter: Path, model: str) -> None:
     assert resolve(folder, model) == resolve(folder, adapter="none")

@@ -8,7 +8,8 @@ import shutil
 import struct
 from pathlib import Path
 
-from fewparse.lm.weights import SMOLLM2, weights_path
+from fewparse.lm.catalogue import SMOLLM2
+from fewparse.lm.weights import weights_path
 from support.adapters import write_adapter
 from support.cli_runner import HALL, QUICK, CommandResult, fewparse, fewparse_process, without_model
 from support.tiny_model import write_tiny_model
