@@ -11,7 +11,7 @@ from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.files import exists, user_path
 from fewparse.lm.adapter import Adapter, Provenance, read_adapter
-from fewparse.lm.load import EMBEDDED
+from fewparse.lm.load import EMBEDDED, is_default_model
 from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
 from fewparse.search.settings import SearchSettings, check_range
@@ -116,7 +116,7 @@ class Options:
     def resolve(domain: Domain, model: str = "", **given: Unpack[ParserOptions]) -> "Options":
         """Return the domain's settings or, in paper mode, the paper's, overridden by the options given.
 
-        `model` is the name of the model: the domain's adapter is used with the embedded model only.
+        `model` is the name of the model: the domain's adapter is used with the default model only.
         """
         table = domain.table
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -227,7 +227,7 @@ def prepare(
 
 
 def find_adapter(domain: Domain, target: Target, model: str, requested: str | Path | None) -> Adapter | None:
-    """Return the requested adapter, or the domain's own if the embedded model is used with its own grammar."""
+    """Return the requested adapter, or the domain's own if the default model is used with the domain's grammar."""
     if requested == NO_ADAPTER:
         return None
     if requested is not None:
@@ -239,6 +239,6 @@ def find_adapter(domain: Domain, target: Target, model: str, requested: str | Pa
             )
         return adapter
     path = domain.adapter_path(target)
-    if model.partition(":")[0] != EMBEDDED or not domain.own_grammar or not exists(path):
+    if not is_default_model(model) or not domain.own_grammar or not exists(path):
         return None
     return read_adapter(path)

@@ -7,6 +7,7 @@ from fewparse.errors import ModelError, UsageError
 from fewparse.files import user_path
 from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
+from fewparse.lm.catalogue import find_weights
 from fewparse.lm.evaluator import Logits, Span, TokenIds
 from fewparse.lm.lifetime import Lifetime
 from fewparse.lm.llama_model import Llama
@@ -18,11 +19,12 @@ from fewparse.lm.usage import Usage
 from fewparse.vocabulary import Vocabulary
 
 
-@model_kind(adapters=True)
-def open_embedded(_: str, settings: ModelSettings) -> "EmbeddedModel":
-    """Open the default model, downloading it on first use."""
-    path = weights.pull(progress=settings.progress)
-    return EmbeddedModel(path, name=f"{EMBEDDED}:{weights.SMOLLM2.name}")
+@model_kind(argument="NAME", optional=True, adapters=True)
+def open_embedded(name: str, settings: ModelSettings) -> "EmbeddedModel":
+    """Open a model of the catalogue, by default SmolLM2-135M; it is downloaded on first use if it has no terms."""
+    found = find_weights(name)
+    path = weights.pull(found, progress=settings.progress)
+    return EmbeddedModel(path, name=f"{EMBEDDED}:{found.name}")
 
 
 @model_kind(argument="PATH", adapters=True)

@@ -79,6 +79,8 @@ class Llama:
         params.n_seq_max, params.kv_unified = self.n_seq_max, True
         params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = FLASH_ATTENTION_OFF
+        # With a cache of the sliding window only, a sequence could not be continued from an earlier position.
+        params.swa_full = True
         context: int | None = self._lib.llama_init_from_model(self._model, params)
         if not context:
             self._lib.llama_model_free(self._model)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fewparse.errors import UnknownName, UsageError
 from fewparse.lm.adapter import Adapter
+from fewparse.lm.catalogue import DEFAULT
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.weights import Progress
 from fewparse.registry import Registry
@@ -45,22 +46,23 @@ Opener = Callable[[str, ModelSettings], LanguageModel]
 class ModelKind:
     """A kind of model.
 
-    `argument` describes the part of the name after the colon, as in `gguf:PATH`; None if there is none. A
-    `remote` kind is behind a server and uses `ModelSettings.remote`. If `adapters` is true, its models implement
-    `AdaptableModel`.
+    `argument` describes the part of the name after the colon, as in `gguf:PATH`; None if there is none. If it is
+    `optional`, there is a default model. A `remote` kind is behind a server and uses `ModelSettings.remote`. If
+    `adapters` is true, its models implement `AdaptableModel`.
     """
 
     open: Opener
     argument: str | None = None
+    optional: bool = False
     remote: bool = False
     adapters: bool = False
 
 
 def model_kind(
-    argument: str | None = None, remote: bool = False, adapters: bool = False
+    argument: str | None = None, optional: bool = False, remote: bool = False, adapters: bool = False
 ) -> Callable[[Opener], ModelKind]:
     """Decorate an opener to make it a `ModelKind`."""
-    return lambda opener: ModelKind(opener, argument, remote, adapters)
+    return lambda opener: ModelKind(opener, argument, optional, remote, adapters)
 
 
 MODEL_KINDS: Registry[ModelKind | Opener] = Registry(
@@ -84,9 +86,11 @@ def model_names(select: Callable[[ModelKind], bool] = lambda _: True) -> tuple[s
 
 
 def command_line_form(name: str) -> str:
-    """Return how a kind is written on the command line, such as `gguf:PATH`."""
+    """Return how a kind is written on the command line, such as `gguf:PATH` or `embedded[:NAME]`."""
     kind = kind_of(name)
-    return name if kind is None or kind.argument is None else f"{name}:{kind.argument}"
+    if kind is None or kind.argument is None:
+        return name
+    return f"{name}[:{kind.argument}]" if kind.optional else f"{name}:{kind.argument}"
 
 
 def model_choices() -> tuple[str, ...]:
@@ -100,12 +104,18 @@ def kind_of(name: str) -> ModelKind | None:
 
     An entry point may be a plain opener: it is a local kind with an argument and without adapters.
     """
-    prefix, colon, _ = name.partition(":")
+    prefix, colon, argument = name.partition(":")
     if prefix not in MODEL_KINDS:
         return None
     found = MODEL_KINDS[prefix]
     kind = found if isinstance(found, ModelKind) else ModelKind(found, argument="NAME")
-    return None if colon and kind.argument is None else kind
+    without_argument = kind.argument is None or (kind.optional and not argument)
+    return None if colon and without_argument else kind
+
+
+def is_default_model(name: str) -> bool:
+    """Return whether this names the default embedded model, for which the adapters of domains are tuned."""
+    return name in (EMBEDDED, f"{EMBEDDED}:{DEFAULT.name}")
 
 
 def open_model(
@@ -113,9 +123,10 @@ def open_model(
 ) -> LanguageModel:
     """Open the model with this name.
 
-    `embedded` is downloaded on first use; `progress` is called meanwhile. `gguf:PATH` and `hf:PATH_OR_NAME` run in
-    this process. `openai:NAME` and `openai-chat:NAME` are behind a server, to which `remote` describes the
-    connection. Raises `UnknownName` for another kind, and `ModelError` if the model cannot be opened.
+    `embedded` is downloaded on first use; `progress` is called meanwhile. `embedded:NAME` is another model of the
+    catalogue, `gguf:PATH` and `hf:PATH_OR_NAME` are other models in this process. `openai:NAME` and
+    `openai-chat:NAME` are behind a server, to which `remote` describes the connection. Raises `UnknownName` for
+    another name, and `ModelError` if the model cannot be opened.
     """
     kind = kind_of(name)
     if kind is None:
