@@ -98,7 +98,8 @@ class ParserSystem:
     def settings(self) -> dict[str, Any]:
         """The model, the options, and the content of the domain's files."""
         domain, options = self._parser.domain, asdict(self._parser.options)
-        adapter = options.pop("adapter")
+        adapter, ranking = options.pop("adapter"), self._parser.retriever_model
+        del options["retriever_model"]
         outputs = domain.known_outputs if domain.constraint_kind.finite else ()
         return {
             "version": version("fewparse"),
@@ -108,6 +109,7 @@ class ParserSystem:
             "examples": [asdict(example) for example in (*domain.examples, *outputs)],
             "files": file_digests(domain.folder),
             **({} if adapter is None else {"adapter": adapter["sha256"]}),
+            **({} if ranking is None else {"retriever_model": ranking.name}),
             **({} if domain.own_grammar else {"grammar": file_digests(domain.grammar_path)}),
         }
 
@@ -118,11 +120,13 @@ class ParserSystem:
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """Evaluate the prompt if the model is local, then parse."""
+        usage = Usage()
         if self._parser.model.local:
-            self._prefill.run(self._parser.model, self._parser.prompt(item.utterance, item.context, without)[1])
+            _, prompt = self._parser.prompt(item.utterance, item.context, without, usage)
+            self._prefill.run(self._parser.model, prompt)
         start = time.perf_counter()
         parse = self._parser.parse(item.utterance, item.context, without=without)
         seconds = time.perf_counter() - start
-        usage = replace(parse.usage)
+        usage += parse.usage
         usage += self._prefill.usage
         return Prediction(parse.candidates, usage, seconds, self._prefill.seconds, parse.examples_dropped)
