@@ -92,7 +92,7 @@ PUBLIC_NAMES = """
     NextTokens Options Parse Parser ParserOptions Pool Prompt Proportion Record Records RemoteSettings Reranker
     Retriever RetryPolicy Sampling ScoredToken SearchSettings State SynchronousGrammar SystemResult Target Template
     Token Translation Translator Trie TuneConfig Unconstrained Usage Vocabulary known_domains load_domain
-    load_grammar load_split open_model parser_systems run_evaluation
+    load_grammar load_split open_model parser_systems prepare_similarity run_evaluation
 """
 
 

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from fewparse.parser import Parser
     from fewparse.prompt import Prompt, Template
     from fewparse.rerank import Reranker
+    from fewparse.retrieve.lm import prepare_similarity
     from fewparse.retrieve.retriever import Pool, Retriever
     from fewparse.retry import RetryPolicy
     from fewparse.search.settings import SearchSettings
@@ -144,6 +145,7 @@ __all__ = [
     "load_split",
     "open_model",
     "parser_systems",
+    "prepare_similarity",
     "run_evaluation",
 ]
 
@@ -173,6 +175,7 @@ _MODULES = {
     "fewparse.parser": "Parser",
     "fewparse.prompt": "Prompt Template",
     "fewparse.rerank": "Reranker",
+    "fewparse.retrieve.lm": "prepare_similarity",
     "fewparse.retrieve.retriever": "Pool Retriever",
     "fewparse.retry": "RetryPolicy",
     "fewparse.search.settings": "SearchSettings",

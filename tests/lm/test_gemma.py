@@ -16,10 +16,10 @@ from fewparse.errors import CorruptModel
 from fewparse.example import Target
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.evaluator import Logits, TokenIds
+from fewparse.lm.evaluator import Logits, TokenIds, log_softmax
 from fewparse.lm.gguf import read_metadata
 from fewparse.lm.http.load import RemoteSettings, open_remote
-from fewparse.lm.local import LocalModel, log_softmax
+from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Prefix, Token
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser

@@ -115,7 +115,7 @@ def test_an_entry_point_adds_a_kind(install: Install) -> None:
 
 def test_a_remote_kind_takes_the_options_of_a_server(install: Install) -> None:
     install(toy_served="toy_plugin:open_remote")
-    remote = remote_settings("toy-served:a", base_url="http://127.0.0.1:9")
+    remote = remote_settings(["toy-served:a"], base_url="http://127.0.0.1:9")
     assert remote is not None
     assert open_model("toy-served:a", remote=remote).name == "a at http://127.0.0.1:9"
 
@@ -129,7 +129,7 @@ def test_a_plain_opener_is_a_local_kind(install: Install) -> None:
     assert kind is not None
     assert (kind.argument, kind.remote, kind.adapters) == ("NAME", False, False)
     with pytest.raises(UsageError, match="--base-url"):
-        remote_settings("toy:abc", base_url="http://127.0.0.1:9")
+        remote_settings(["toy:abc"], base_url="http://127.0.0.1:9")
 
 
 def test_a_kind_that_cannot_be_imported_is_skipped_with_a_warning(install: Install) -> None:

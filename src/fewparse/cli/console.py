@@ -13,7 +13,7 @@ from fewparse.domains.domain import Domain
 from fewparse.errors import FewparseError, UsageError, listed
 from fewparse.example import Target
 from fewparse.grammar.rules import undefined
-from fewparse.lm.load import open_model
+from fewparse.lm.load import NamedModel, open_model
 from fewparse.lm.model import LanguageModel
 from fewparse.text import printable
 
@@ -74,6 +74,16 @@ def opened_model(name: str, remote: "RemoteSettings | None" = None) -> Iterator[
     with download_progress() as progress:
         model = open_model(name, progress, remote)
     with closing(model):
+        yield model
+
+
+@contextmanager
+def named_model(name: str | None, remote: "RemoteSettings | None" = None) -> Iterator[NamedModel | None]:
+    """Return a model that is opened when it is used first, and close it at the end; None without a name."""
+    if name is None:
+        yield None
+        return
+    with closing(NamedModel(name, remote=remote)) as model:
         yield model
 
 

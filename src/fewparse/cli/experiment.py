@@ -2,8 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, opened_model, out, warn
-from fewparse.cli.experiment_progress import duration, experiment_progress
+from fewparse.cli.experiment_progress import duration, experiment_progress, similarity_progress
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
 from fewparse.domains.schema import validated
@@ -23,13 +22,11 @@ from fewparse.evaluate.records import Records
 from fewparse.experiment.estimate import Estimate, estimate
 from fewparse.experiment.folder import ALL_ITEMS, Shard
 from fewparse.experiment.grid import AXES, ExperimentTable, varying
-from fewparse.experiment.plan import Plan, make_plan
+from fewparse.experiment.plan import MODELS, Plan, make_plan
 from fewparse.experiment.results import Results, record_files
 from fewparse.experiment.run import run_experiment
 from fewparse.files import parse_toml, read_text, user_path
 from fewparse.limits import SETTINGS_BYTES
-from fewparse.lm.load import kind_of
-from fewparse.lm.model import LanguageModel
 
 GRID = "Grid (each option may be repeated)"
 FLAGS = "the command line"
@@ -199,8 +196,9 @@ def run_table(
 
     With `dry_run`, only an estimate is printed, and None returned.
     """
-    plan = make_plan(table, data, lambda name: code_allowed(name, allow_code))
-    open_model = model_opener(table)
+    models = {str(cell.options[name]) for cell in table.cells() for name in MODELS if name in cell.options}
+    remote = remote_settings(sorted(models), **table.remote.model_dump())
+    plan = make_plan(table, data, lambda name: code_allowed(name, allow_code), remote)
     earlier = Records.read_only(record_files(folder)) if folder.is_dir() else {}
     estimates = estimate(plan, earlier, shard)
     if dry_run:
@@ -209,23 +207,18 @@ def run_table(
     missing = sum(each.missing for each in estimates)
     total = sum(item.index in shard for cell in plan.cells for item in plan.items[cell.cell.domain])
     with experiment_progress(total, total - missing, cell_labels(plan)) as listener:
-        results = run_experiment(plan, folder, open_model, shard, extend, listener, warn)
+        results = run_experiment(
+            plan,
+            folder,
+            lambda name: opened_model(name, remote),
+            shard,
+            extend,
+            listener,
+            warn,
+            similarity_progress,
+        )
     show_results(results)
     return results
-
-
-def model_opener(table: ExperimentTable) -> Callable[[str], AbstractContextManager[LanguageModel]]:
-    """Return how to open the models of an experiment; raise `UsageError` for a connection without such a model."""
-    connection = table.remote.model_dump()
-    models = {cell.model for cell in table.cells()}
-    remote = {name for name in models if (kind := kind_of(name)) is not None and kind.remote}
-    if not remote:
-        remote_settings(next(iter(models)), **connection)
-
-    def open_model(name: str) -> AbstractContextManager[LanguageModel]:
-        return opened_model(name, remote_settings(name, **connection) if name in remote else None)
-
-    return open_model
 
 
 def cell_labels(plan: Plan) -> dict[str, str]:

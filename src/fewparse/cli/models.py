@@ -125,7 +125,7 @@ def probe(
     from fewparse.lm.http.load import KINDS, probe_model
 
     kind, _, name = model.partition(":")
-    remote = remote_settings(model, base_url, timeout=timeout, deadline=deadline)
+    remote = remote_settings([model], base_url, timeout=timeout, deadline=deadline)
     if remote is None or kind not in KINDS:
         names = " or ".join(f"{known}:NAME" for known in KINDS)
         raise UsageError(f"{model!r} is not a model behind a server", f"Use {names}.")
