@@ -145,9 +145,7 @@ def cell_systems(plan: Plan, cells: Sequence[PlannedCell], model: LanguageModel)
     others = {name: NamedModel(name, remote=plan.remote) for name in names if name is not None}
     try:
         yield [
-            CellSystem(
-                each, model, others.get(each.options.retriever_model or "", model), prefill, plan.table.trace
-            )
+            CellSystem(each, model, others.get(each.options.retriever_model or "", model), prefill, trace)
             for each in cells
         ]
     finally:
