@@ -42,7 +42,13 @@ settings.register_profile(
 )
 settings.load_profile("fewparse")
 
-LONGEST = ("test_documents.py", "test_model_laws.py", "test_transformers.py", "test_prefix_cache.py")
+LONGEST = (
+    "test_documents.py",
+    "test_model_laws.py",
+    "test_transformers.py",
+    "test_gemma.py",
+    "test_prefix_cache.py",
+)
 """Files that take longest; a worker runs whole files, so these are first."""
 
 

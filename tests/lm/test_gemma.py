@@ -170,7 +170,8 @@ def test_utterances_are_parsed_with_the_layouts_of_the_paper_and_as_chat(
     found = parser.parse("when is my next meeting with Anna?")
     assert found.program is not None
     assert found.program.startswith("(when ")
-    assert found.answer_error is None
+    if constrained:
+        assert found.answer_error is None, "the program is not well-formed"
 
 
 def test_a_server_reports_the_same_vocabulary(gemma: EmbeddedModel, isolated_cache: Path) -> None:
