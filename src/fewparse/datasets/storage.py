@@ -19,10 +19,10 @@ from pathlib import Path, PurePosixPath
 from platformdirs import user_data_path
 
 from fewparse.datasets.manifest import MANIFEST, Manifest, find_damage, read_manifest, to_manifest
-from fewparse.datasets.replacement import needs_recovery, recover, replace_files, sibling
 from fewparse.errors import DataError, DataUnavailable, SourceError
 from fewparse.files import os_reason, read_bytes, user_path
 from fewparse.locks import Locked, file_lock
+from fewparse.replacement import needs_recovery, recover, replace_files, sibling
 
 TRAIN, TEST = "examples.jsonl", "test.jsonl"
 LOCK_SECONDS = 60.0
