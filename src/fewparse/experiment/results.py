@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,21 @@ class Results:
             if name in (result.id, result.label):
                 return result
         raise UnknownName("cell", name, [result.label for result in self.cell_results])
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The options in which the cells differ."""
+        return varying([Cell(result.options) for result in self.cell_results])
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains of the cells."""
+        return tuple(dict.fromkeys(result.domain for result in self.cell_results))
+
+    def label(self, cell: CellResult, without: str) -> str:
+        """Return the label of a cell without one of the options in which the cells differ."""
+        names = [name for name in self.varying if name != without]
+        return Cell(cell.options).label(names) or cell.options["model"]
 
 
 def read_results(folder: Path) -> Results:
