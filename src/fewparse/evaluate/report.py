@@ -122,10 +122,15 @@ def table(rows: Sequence[Row]) -> list[list[str]]:
 
 def markdown(rows: Sequence[Row]) -> str:
     """Return the main figures as a Markdown table."""
-    heads, *figures = table(rows)
-    lines = ["| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 1)]
-    lines += ["| " + " | ".join(line) + " |" for line in figures]
-    return "\n".join(lines) + "\n"
+    return markdown_table(table(rows))
+
+
+def markdown_table(lines: Sequence[Sequence[str]], names: int = 1) -> str:
+    """Return a Markdown table of its heads and rows; all columns but the first `names` are numbers."""
+    heads, *_ = escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    rule = "|" + "---|" * names + "--:|" * (len(heads) - names)
+    first, *rest = ["| " + " | ".join(line) + " |" for line in escaped]
+    return "\n".join([first, rule, *rest]) + "\n"
 
 
 def plain(rows: Sequence[Row]) -> str:

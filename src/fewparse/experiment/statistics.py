@@ -84,6 +84,32 @@ def compare(first: CellResult, second: CellResult) -> Comparison:
     )
 
 
+def comparisons_with_best(results: Results) -> dict[str, tuple[Comparison, ...]]:
+    """Return, for each domain, comparisons of its most accurate cell with the others; none for a single cell.
+
+    Of several cells with the same accuracy, the one with the fewest requests counts as the most accurate.
+    """
+    found = {}
+    for domain in results.domains:
+        cells = [cell for cell in results.cell_results if cell.domain == domain]
+        figures = [summary(cell) for cell in cells]
+        order = sorted(range(len(cells)), key=lambda i: (-figures[i].accuracy.value, figures[i].requests))
+        best = cells[order[0]]
+        if others := [cell for cell in cells if cell is not best]:
+            found[domain] = tuple(compare(best, other) for other in others)
+    return found
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for their number by Holm's step-down method."""
+    adjusted = [1.0] * len(p_values)
+    largest = 0.0
+    for rank, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted
+
+
 def paired_interval(only_first: int, only_second: int, items: int) -> Interval:
     """Return Tango's score interval of a difference of paired proportions (Statistics in Medicine 17, 1998).
 
