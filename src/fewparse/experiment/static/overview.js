@@ -7,53 +7,66 @@ function showOverview(overview) {
   document.title = visible(overview.title);
   byId("title").textContent = visible(overview.title);
   byId("description").textContent = visible(overview.description);
-  byId("cells").append(sortableTable("Cells", overview.columns, overview.cells.map((cell) => cell.figures)));
-  byId("averages-section").hidden = overview.averages.rows.length === 0;
-  byId("averages").append(sortableTable("Averages over domains", overview.averages.columns, overview.averages.rows));
+  byId("state").append(...overview.state.map((line) => element("p", {}, line)));
+  byId("cells-note").textContent = visible(overview.note);
+  byId("cells").append(sortableTable(overview.cells_table));
+  byId("tables").append(...overview.tables.map(tableSection));
+  byId("breakdowns").append(...overview.breakdowns.map(tableSection));
+  byId("breakdowns-section").hidden = overview.breakdowns.length === 0;
   byId("plots").append(...plotElements(overview));
   byId("provenance").append(...provenance(overview));
 }
 
-// A row is a list of figures {text, value, interval}; rows are sorted by value.
-function sortableTable(name, columns, rows) {
+function tableSection(table) {
+  const heading = element("h2", {}, table.title);
+  const note = table.note ? element("p", { class: "caption" }, table.note) : null;
+  return element("section", {}, heading, note, scrolling(table.title, sortableTable(table)));
+}
+
+function scrolling(label, ...content) {
+  return element("div", { class: "scroll", role: "region", "aria-label": label, tabindex: "0" }, content);
+}
+
+// A table of texts whose first `names` columns are names, the others figures, with a bar in the first of them.
+function sortableTable(table) {
   const body = element("tbody");
   const foot = element("div");
-  const buttons = columns.map((column, at) => element("button", { type: "button", click: () => sort(at) }, column));
-  const heads = buttons.map((button, at) =>
-    element("th", { scope: "col", class: rows.some((row) => typeof row[at].value === "number") ? "number" : "" }, button));
-  let sorted = null;
+  const rows = table.rows.map((texts, at) => ({ texts, bar: table.bars?.[at] ?? null }));
+  const buttons = table.heads.map((head, at) => element("button", { type: "button", click: () => sort(at) }, head));
+  const heads = buttons.map((button, at) => element("th", { scope: "col", class: at < table.names ? "" : "number" }, button));
+  let sorted = { at: -1, descending: false };
   function sort(at) {
-    const numeric = rows.some((row) => typeof row[at].value === "number");
-    const descending = sorted === null || sorted.at !== at ? numeric : !sorted.descending;
+    const descending = sorted.at === at ? !sorted.descending : at >= table.names;
     sorted = { at, descending };
-    heads.forEach((head, each) => {
-      if (each === at) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      else head.removeAttribute("aria-sort");
-    });
+    heads.forEach((head) => head.removeAttribute("aria-sort"));
+    heads[at].setAttribute("aria-sort", descending ? "descending" : "ascending");
     const sign = descending ? -1 : 1;
-    fill([...rows].sort((a, b) => sign * compareValues(a[at].value, b[at].value)));
+    fill([...rows].sort((a, b) => sign * compareTexts(a.texts[at], b.texts[at])));
   }
   function fill(ordered) {
     body.replaceChildren();
     foot.replaceChildren();
-    appendInSteps(body, foot, ordered, TABLE_STEP, (row) => element("tr", {}, row.map(figureCell)));
+    appendInSteps(body, foot, ordered, TABLE_STEP, (row) => tableRow(row, table.names));
   }
   fill(rows);
-  const caption = element("caption", { class: "hidden-text" }, name);
+  const caption = element("caption", { class: "hidden-text" }, table.title);
   return element("div", {}, element("table", {}, caption, element("thead", {}, element("tr", {}, heads)), body), foot);
 }
 
-function compareValues(a, b) {
-  if (typeof a === "number" && typeof b === "number") return a - b;
-  if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? 1 : -1;
-  return a.localeCompare(b, "en", { numeric: true });
+function tableRow({ texts, bar }, names) {
+  return element("tr", {}, texts.map((text, at) => {
+    if (at < names) return at === 0 ? element("th", { scope: "row" }, text) : element("td", {}, text);
+    return element("td", { class: "number" }, at === names && bar ? intervalBar(bar) : null, text);
+  }));
 }
 
-function figureCell(figure, at) {
-  const content = figure.interval ? [intervalBar(figure.interval), " ", figure.text] : [figure.text];
-  const numeric = typeof figure.value === "number";
-  if (at === 0) return element("th", { scope: "row", class: numeric ? "number" : "" }, content);
-  return element("td", { class: numeric ? "number" : "" }, content);
+// Compare by the number at the start, such as that of "0.67 (0.30-0.90)"; texts without one come first.
+function compareTexts(a, b) {
+  const [first, second] = [a, b].map((text) => parseFloat(text.replace(/^[$+]/, "")));
+  if (Number.isNaN(first) || Number.isNaN(second)) {
+    return Number.isNaN(second) - Number.isNaN(first) || a.localeCompare(b, "en", { numeric: true });
+  }
+  return first - second || a.localeCompare(b, "en", { numeric: true });
 }
 
 // The interval from 0 to 1 as a bar with a mark at the value; the text next to it says the same.
@@ -75,24 +88,18 @@ function plotElements(overview) {
 }
 
 function provenance(overview) {
-  const facts = element("dl", { class: "facts" });
-  for (const [name, text] of overview.facts) facts.append(element("dt", {}, name), element("dd", {}, text));
-  const notes = overview.notes.filter(([, remarks]) => remarks.length > 0).map(([domain, remarks]) =>
+  const notes = overview.notes.map(([domain, remarks]) =>
     element("div", {}, element("h3", {}, `Notes on the data of ${domain}`),
       element("ul", {}, remarks.map((remark) => element("li", {}, remark)))));
-  const hashes = element("details", {}, element("summary", {}, "Hashes of models and data (SHA-256)"),
-    element("div", { class: "scroll" }, element("table", {},
-      element("thead", {}, element("tr", {},
-        ["of", "file", "SHA-256"].map((head) => element("th", { scope: "col" }, head)))),
-      element("tbody", {}, overview.hashes.map(([owner, file, sha]) =>
-        element("tr", {}, element("td", {}, owner), element("td", {}, file),
-          element("td", {}, element("code", {}, sha))))))));
+  const models = [element("h3", {}, overview.models.title), scrolling(overview.models.title, sortableTable(overview.models))];
+  const table = { title: "Hashes of the data", heads: ["of", "file", "SHA-256"], rows: overview.hashes, names: 3 };
+  const hashes = element("details", {}, element("summary", {}, table.title), scrolling(table.title, sortableTable(table)));
   const settings = element("details", {}, element("summary", {}, "All settings of each cell"));
   settings.addEventListener("toggle", () => {
     const list = element("div");
+    settings.append(list);
     appendInSteps(list, settings, overview.cells, TABLE_STEP, (cell) =>
       element("details", {}, element("summary", {}, `${cell.label} (${cell.id})`), element("pre", {}, cell.settings)));
-    settings.append(list);
   }, { once: true });
-  return [facts, ...notes, hashes, settings];
+  return [...notes, ...models, hashes, settings];
 }
