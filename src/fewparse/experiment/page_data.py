@@ -49,7 +49,6 @@ def overview_data(
         "note": NOTE,
         "cells_table": {**table_data(cells_table(results)), "bars": cell_bars(results)},
         "tables": [table_data(table) for table in further_tables(results)],
-        "breakdowns": [table_data(table) for table in breakdown_tables(results)],
         "plots": [asdict(plot) for plot in plots],
         "plots_hint": NO_PLOTS,
         "domains": results.domains,
@@ -75,8 +74,13 @@ def without_markup(text: str) -> str:
 
 
 def further_tables(results: Results) -> list[Table]:
-    """Return the averages and comparisons of the experiment."""
-    tables = (averages_table(results), *comparison_tables(results), target_table(results))
+    """Return the averages, comparisons and breakdowns of the experiment."""
+    tables = (
+        averages_table(results),
+        target_table(results),
+        *comparison_tables(results),
+        *breakdown_tables(results),
+    )
     return [table for table in tables if table is not None]
 
 

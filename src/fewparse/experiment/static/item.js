@@ -103,7 +103,7 @@ function candidateElements(candidates) {
 }
 
 function costElement(record) {
-  const usage = record.usage;
+  const { seconds, ...usage } = record.usage;
   const parts = Object.entries(usage).map(([name, value]) =>
     name === "cost" ? (value === null ? "cost unknown" : `cost $${value.toFixed(6)}`) : `${value.toLocaleString("en")} ${name.replaceAll("_", " ")}`);
   parts.push(`${record.prompt_seconds.toFixed(2)} s for the prompt`, `${record.seconds.toFixed(2)} s for decoding`);

@@ -10,17 +10,15 @@ function showOverview(overview) {
   byId("state").append(...overview.state.map((line) => element("p", {}, line)));
   byId("cells-note").textContent = visible(overview.note);
   byId("cells").append(sortableTable(overview.cells_table));
-  byId("tables").append(...overview.tables.map(tableSection));
-  byId("breakdowns").append(...overview.breakdowns.map(tableSection));
-  byId("breakdowns-section").hidden = overview.breakdowns.length === 0;
+  byId("tables").append(...overview.tables.map(tableElement));
   byId("plots").append(...plotElements(overview));
   byId("provenance").append(...provenance(overview));
 }
 
-function tableSection(table) {
-  const heading = element("h2", {}, table.title);
+// A table below its title; a long list of tables stays readable, because each is closed at first.
+function tableElement(table) {
   const note = table.note ? element("p", { class: "caption" }, table.note) : null;
-  return element("section", {}, heading, note, scrolling(table.title, sortableTable(table)));
+  return element("details", {}, element("summary", {}, table.title), note, scrolling(table.title, sortableTable(table)));
 }
 
 function scrolling(label, ...content) {
@@ -92,8 +90,7 @@ function provenance(overview) {
     element("div", {}, element("h3", {}, `Notes on the data of ${domain}`),
       element("ul", {}, remarks.map((remark) => element("li", {}, remark)))));
   const models = [element("h3", {}, overview.models.title), scrolling(overview.models.title, sortableTable(overview.models))];
-  const table = { title: "Hashes of the data", heads: ["of", "file", "SHA-256"], rows: overview.hashes, names: 3 };
-  const hashes = element("details", {}, element("summary", {}, table.title), scrolling(table.title, sortableTable(table)));
+  const hashes = { title: "Hashes of the data", heads: ["of", "file", "SHA-256"], rows: overview.hashes, names: 3 };
   const settings = element("details", {}, element("summary", {}, "All settings of each cell"));
   settings.addEventListener("toggle", () => {
     const list = element("div");
@@ -101,5 +98,5 @@ function provenance(overview) {
     appendInSteps(list, settings, overview.cells, TABLE_STEP, (cell) =>
       element("details", {}, element("summary", {}, `${cell.label} (${cell.id})`), element("pre", {}, cell.settings)));
   }, { once: true });
-  return [...notes, ...models, hashes, settings];
+  return [...notes, ...models, tableElement(hashes), settings];
 }

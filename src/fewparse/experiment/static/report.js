@@ -41,10 +41,9 @@ function prepareFilters() {
     timer = setTimeout(() => changeState({ search: byId("search").value, page: "1" }, true), SEARCH_MILLISECONDS);
   });
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
-  byId("skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    byId("items-heading").focus();
-  });
+  for (const button of document.querySelectorAll("[data-section]")) {
+    button.addEventListener("click", () => byId(button.dataset.section).focus());
+  }
 }
 
 function showState(first) {
