@@ -17,9 +17,9 @@ from fewparse.experiment.tables import (
 
 NOTE = (
     "An item is correct if its program has the same answer as the gold program (in a domain without an executor, "
-    "the same normal form or text). Intervals of shares are Wilson's. Requests, tokens, seconds and cost are means "
-    "per item; the prefill of a prompt that several cells share is measured once and reported for each. An empty "
-    "option has the setting of the domain, or no effect."
+    "the same normal form or text). Intervals of shares are Wilson's. Requests, tokens, seconds and cost are "
+    "means per item; the prefill of a prompt that several cells share is measured once and reported for each. An "
+    "empty option has the setting of the domain, or no effect."
 )
 
 
