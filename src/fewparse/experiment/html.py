@@ -10,13 +10,14 @@ report-files.json           marks the folder as a report and lists its files
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from fewparse.errors import ResultsError
-from fewparse.experiment.page_data import PlotFile, items_by_domain, overview_data, record_data
+from fewparse.experiment.page_data import items_by_domain, overview_data, record_data
+from fewparse.experiment.plots import Plot
 from fewparse.experiment.results import Results
 from fewparse.files import exists, os_reason, read_bytes
 from fewparse.locks import Locked, file_lock
@@ -58,8 +59,8 @@ def write_data(folder: Path, name: str, text: str) -> None:
     write_synced(folder / "data" / f"{name}.js", f'fewparseData["{name}"] = {text};\n'.encode())
 
 
-def write_html(results: Results, folder: Path, plots: Mapping[str, bytes]) -> Path:
-    """Write the page of a report and return its path; `plots` are SVG files by title.
+def write_html(results: Results, folder: Path, plots: Sequence[Plot] = ()) -> Path:
+    """Write the page of a report and return its path; `plots` are those of `make_plots`.
 
     A report that is in the folder already is replaced as a whole: a process that is killed leaves the old one or
     the new one. Raises `ResultsError` if the folder has other content, is in use or cannot be written.
@@ -95,13 +96,12 @@ def report_files(folder: Path) -> list[str]:
     return names
 
 
-def write_files(results: Results, new: Path, plots: Mapping[str, bytes]) -> None:
+def write_files(results: Results, new: Path, plots: Sequence[Plot]) -> None:
     """Write the files of a report to a new folder."""
     for file in STATIC.iterdir():
         write_synced(new / file.name, file.read_bytes())
-    plot_files = [PlotFile(title, f"plots/{number}.svg") for number, title in enumerate(plots, 1)]
-    for plot in plot_files:
-        write_synced(new / plot.file, plots[plot.title])
+    for plot in plots:
+        write_synced(new / "plots" / f"{plot.name}.svg", plot.svg)
     items, traces = Chunks(new, "items"), Chunks(new, "traces")
     places = {}
     for domain, group in items_by_domain(results).items():
@@ -110,4 +110,4 @@ def write_files(results: Results, new: Path, plots: Mapping[str, bytes]) -> None
             places[domain, item.index] = items.add([record_data(cell.records[at], traces.add) for cell in cells])
     items.flush()
     traces.flush()
-    write_data(new, "overview", to_json(overview_data(results, plot_files, places)))
+    write_data(new, "overview", to_json(overview_data(results, plots, places)))

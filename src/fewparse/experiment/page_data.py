@@ -1,12 +1,13 @@
 """The values that the page of a report shows, as JSON objects: the overview, and the results of every item."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from fewparse.evaluate.record_lines import Record
 from fewparse.experiment.folder import Item
 from fewparse.experiment.markdown import NOTE, overview, state
+from fewparse.experiment.plots import Plot
 from fewparse.experiment.results import CellResult, Results
 from fewparse.experiment.statistics import cells_without, summary
 from fewparse.experiment.tables import (
@@ -26,16 +27,8 @@ RIGHT, WRONG, FAILED, UNFINISHED = "1", "0", "f", "-"
 NO_PLOTS = 'There are no plots: matplotlib is not installed. To add them: pip install "fewparse[report]"'
 
 
-@dataclass(frozen=True)
-class PlotFile:
-    """A plot of the report: its title, and its path in the folder."""
-
-    title: str
-    file: str
-
-
 def overview_data(
-    results: Results, plots: Sequence[PlotFile], places: Mapping[tuple[str, int], Place]
+    results: Results, plots: Sequence[Plot], places: Mapping[tuple[str, int], Place]
 ) -> dict[str, Any]:
     """Return everything that the page needs at once; `places` are those of the items by domain and index."""
     manifest = results.manifest
@@ -49,7 +42,7 @@ def overview_data(
         "note": NOTE,
         "cells_table": {**table_data(cells_table(results)), "bars": cell_bars(results)},
         "tables": [table_data(table) for table in further_tables(results)],
-        "plots": [asdict(plot) for plot in plots],
+        "plots": [{"title": plot.title, "file": f"plots/{plot.name}.svg"} for plot in plots],
         "plots_hint": NO_PLOTS,
         "domains": results.domains,
         "configurations": [

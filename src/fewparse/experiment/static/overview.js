@@ -81,8 +81,7 @@ function plotElements(overview) {
   if (overview.plots.length === 0) return [element("p", { class: "caption" }, overview.plots_hint)];
   return overview.plots.map((plot) =>
     element("figure", {},
-      element("a", { href: plot.file }, element("img", { src: plot.file, alt: plot.title, loading: "lazy" })),
-      element("figcaption", {}, plot.title)));
+      element("a", { href: plot.file }, element("img", { src: plot.file, alt: plot.title, loading: "lazy" }))));
 }
 
 function provenance(overview) {
