@@ -1,6 +1,6 @@
 """Search errors: how often a search misses the output that the model scores highest, by scoring every output.
 
-This needs a finite set of outputs (the constraint `trie`), and a model whose tokens are known. The score is the one
+This needs a finite set of outputs (the constraint `trie`) and a model whose tokens are known. The score is the one
 of the search: the log-probability of the tokens and of the end, with length normalisation. A string is scored in
 the tokenisation of the model's own tokenizer; a search may find another one.
 """
