@@ -210,11 +210,15 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def spread(values: Sequence[float], distance: float) -> list[float]:
-    """Return ascending values moved apart so that neighbours have at least this distance."""
-    moved: list[float] = []
+    """Return ascending values, moved as little as possible so that neighbours have at least this distance."""
+    clusters: list[tuple[float, int]] = []
     for value in values:
-        moved.append(value if not moved else max(value, moved[-1] + distance))
-    return moved
+        centre, size = value, 1
+        while clusters and centre - clusters[-1][0] < distance * (size + clusters[-1][1]) / 2:
+            other, others = clusters.pop()
+            centre, size = (centre * size + other * others) / (size + others), size + others
+        clusters.append((centre, size))
+    return [centre + distance * (i - (size - 1) / 2) for centre, size in clusters for i in range(size)]
 
 
 def rendered(figure: Any) -> tuple[bytes, bytes]:

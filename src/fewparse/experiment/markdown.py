@@ -23,14 +23,14 @@ NOTE = (
 )
 
 
-def report_markdown(results: Results, plots: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the report; `plots` are titles and relative paths of pictures."""
+def report_markdown(results: Results, plots: Sequence[tuple[str, str]] = (), extra: Sequence[Table] = ()) -> str:
+    """Return the report; `plots` are titles and relative paths of pictures, `extra` further tables."""
     manifest = results.manifest
     parts = [f"# {manifest.name or 'Experiment'}", overview(results), *state(results)]
     for domain, notes in manifest.notes.items():
         parts += [f"{domain}: {note}" for note in notes]
     parts += [section(cells_table(results)), NOTE]
-    further = (averages_table(results), *comparison_tables(results), target_table(results))
+    further = (averages_table(results), *comparison_tables(results), target_table(results), *extra)
     parts += [section(table) for table in further if table is not None]
     if plots:
         parts += ["## Plots", *(f"![{title}]({path})" for title, path in plots)]

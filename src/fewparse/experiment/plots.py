@@ -24,7 +24,8 @@ from fewparse.experiment.results import Results
 from fewparse.experiment.statistics import Interval
 
 MAX_PANEL_COLUMNS = 3
-MIN_LABEL_DISTANCE = 0.035
+MAX_CURVES = 16
+MIN_LABEL_DISTANCE = 0.04
 DIGIT_SPACE = 0.013
 """The width of a character beside a curve, in parts of the width of the axes."""
 
@@ -88,8 +89,10 @@ def top_k(points: Sequence[Point], title: str) -> Any:
     largest = min(MAX_K, max((point.candidates for point in points), default=0))
     if largest < 2:
         return None
-    curves = [[(k, point.within[k - 1]) for k in range(1, largest + 1)] for point in points]
-    return curves_figure([point.label for point in points], points, curves, title, "k candidates")
+    curves = [
+        Curve(point.label, point, [(k, point.within[k - 1]) for k in range(1, largest + 1)]) for point in points
+    ]
+    return curves_figure(curves, title, "k candidates", "share of items with a correct program")
 
 
 def by_examples(points: Sequence[Point], title: str) -> Any:
@@ -102,48 +105,67 @@ def by_examples(points: Sequence[Point], title: str) -> Any:
     series = [group for group in series if len(group) > 1]
     if not series:
         return None
-    labels = [group[0].label_without(["examples"], points) for group in series]
-    curves = [[(point.options["examples"], point.accuracy) for point in group] for group in series]
-    intervals = [[point.interval for point in group] for group in series]
-    firsts = [group[0] for group in series]
-    return curves_figure(labels, firsts, curves, title, "examples in the prompt", intervals)
+    curves = [
+        Curve(
+            group[0].label_without(["examples"], points),
+            group[0],
+            [(point.options["examples"], point.accuracy) for point in group],
+            [point.interval for point in group],
+        )
+        for group in series
+    ]
+    return curves_figure(curves, title, "examples in the prompt", "accuracy (95% interval)")
 
 
-def curves_figure(
-    labels: Sequence[str],
-    points: Sequence[Point],
-    curves: Sequence[Sequence[tuple[int, float]]],
-    title: str,
-    axis: str,
-    intervals: Sequence[Sequence[Interval]] = (),
-) -> Any:
-    """Draw curves of shares, numbered at their right ends, in the styles of points; with intervals, if given."""
+@dataclass(frozen=True)
+class Curve:
+    """A curve of shares: its label, the point whose style it has, its positions and perhaps their intervals."""
+
+    label: str
+    style: Point
+    positions: Sequence[tuple[int, float]]
+    intervals: Sequence[Interval] = ()
+
+
+def curves_figure(curves: Sequence[Curve], title: str, x_label: str, y_label: str) -> Any:
+    """Draw curves, numbered at their right ends; of many, only those that end highest."""
+    if len(curves) > MAX_CURVES:
+        title += f", the highest {MAX_CURVES} of {len(curves)}"
+        highest = sorted(range(len(curves)), key=lambda i: -curves[i].positions[-1][1])[:MAX_CURVES]
+        curves = [curves[i] for i in sorted(highest)]
+    labels = [curve.label for curve in curves]
     figure, axes = new_axes(title, legend_lines(labels))
-    looks = [{**style.drawing, "linestyle": "-" if style.filled else "--"} for style in styles(points)]
+    looks = [
+        {**style.drawing, "linestyle": "-" if style.filled else "--"}
+        for style in styles([curve.style for curve in curves])
+    ]
     for curve, look in zip(curves, looks, strict=True):
-        axes.plot(*zip(*curve, strict=True), linewidth=1.3, **{**look, "markersize": 4})
-    for curve, look, limits in zip(curves, looks, intervals, strict=False):
-        for (x, _), interval in zip(curve, limits, strict=True):
+        axes.plot(*zip(*curve.positions, strict=True), linewidth=1.3, **{**look, "markersize": 4})
+        for (x, _), interval in zip(curve.positions, curve.intervals, strict=False):
             axes.vlines(x, *interval, color=look["color"], alpha=0.35, linewidth=1.2)
-    axes.set_xticks(sorted({x for curve in curves for x, _ in curve}))
-    axes.set_xlabel(axis)
-    share_axis(axes, "share of items with a correct program")
+    axes.set_xticks(sorted({x for curve in curves for x, _ in curve.positions}))
+    axes.set_xlabel(x_label)
+    share_axis(axes, y_label)
     if len(curves) > 1:
         longest = max(map(len, number_ends(axes, curves)))
-        numbered_legend(axes, labels, looks, distance=0.02 + DIGIT_SPACE * longest)
+        numbered_legend(axes, labels, looks, distance=0.04 + DIGIT_SPACE * longest)
     return figure
 
 
-def number_ends(axes: Any, curves: Sequence[Sequence[tuple[int, float]]]) -> list[str]:
+def number_ends(axes: Any, curves: Sequence[Curve]) -> list[str]:
     """Write the numbers of curves beside their right ends, those of one end together; return the texts."""
     ends: dict[tuple[int, float], list[int]] = {}
     for number, curve in enumerate(curves, 1):
-        ends.setdefault(curve[-1], []).append(number)
+        ends.setdefault(curve.positions[-1], []).append(number)
     order = sorted(ends, key=lambda end: end[1])
     texts = [ranges(ends[end]) for end in order]
+    right = max(x for x, _ in order)
+    line = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
     heights = spread([y for _, y in order], MIN_LABEL_DISTANCE)
-    for text, (x, _), height in zip(texts, order, heights, strict=True):
-        axes.annotate(text, (x, height), (7, 0), textcoords="offset points", va="center", fontsize=8)
+    for text, end, height in zip(texts, order, heights, strict=True):
+        place = axes.transData.transform((right, height)) - axes.transData.transform(end)
+        offset = place * 72 / axes.figure.dpi + (16, 0)
+        axes.annotate(text, end, offset, textcoords="offset points", va="center", fontsize=8, arrowprops=line)
     return texts
 
 
@@ -178,11 +200,11 @@ def heat_map(axes: Any, points: Sequence[Point], title: str) -> None:
     widths, temperatures = values(points, "width"), values(points, "temperature")
     found = {(point.options["width"], point.options["temperature"]): point.accuracy for point in points}
     rows = [[found.get((width, temperature), math.nan) for width in widths] for temperature in temperatures]
-    axes.imshow(rows, cmap="cividis", vmin=0, vmax=1, origin="lower", aspect="auto")
+    axes.imshow(rows, cmap="viridis", vmin=0, vmax=1, origin="lower", aspect="auto")
     for j, row in enumerate(rows):
         for i, accuracy in enumerate(row):
             if not math.isnan(accuracy):
-                colour = "white" if accuracy < 0.55 else "black"
+                colour = "white" if accuracy < 0.6 else "black"
                 axes.text(i, j, f"{accuracy:.2f}", ha="center", va="center", color=colour)
     for i in range(1, len(widths)):
         axes.axvline(i - 0.5, color="white")

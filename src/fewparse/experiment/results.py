@@ -73,7 +73,7 @@ class Results:
         for result in self.cell_results:
             if name in (result.id, result.label):
                 return result
-        raise UnknownName("cell", name, [result.label for result in self.cell_results])
+        raise UnknownName("cell", name, [repr(result.label) for result in self.cell_results])
 
     @cached_property
     def varying(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from fewparse.evaluate.metrics import Proportion
 from fewparse.evaluate.report import dollars
 from fewparse.evaluate.summary import Summary
 from fewparse.experiment.results import CellResult, Results
+from fewparse.experiment.search_errors import TOLERANCE, SearchErrors
 from fewparse.experiment.statistics import (
     Comparison,
     Interval,
@@ -42,7 +43,7 @@ class Table:
 
 
 FIGURES: dict[str, Callable[[Summary], str]] = {
-    "accuracy (95% interval)": lambda s: with_interval(s.accuracy),
+    "accuracy (95% CI)": lambda s: with_interval(s.accuracy),
     "exact match": lambda s: share(s.exact_match),
     "before reranking": lambda s: share(s.before_reranking),
     "by vote": lambda s: share(s.by_vote),
@@ -59,7 +60,7 @@ FIGURES: dict[str, Callable[[Summary], str]] = {
     "cost": lambda s: dollars(s.cost),
 }
 BRIEF = (
-    "accuracy (95% interval)",
+    "accuracy (95% CI)",
     "exact match",
     "top 10",
     "unfinished",
@@ -105,7 +106,7 @@ def averages_table(results: Results) -> Table | None:
         )
         for each in found
     )
-    heads = ("cells", "domains", "simple average (95% interval)", "average over items (95% interval)")
+    heads = ("cells", "domains", "simple average (95% CI)", "average over items (95% CI)")
     note = (
         "The simple average is the mean of the accuracies of the domains. Its interval combines Wilson's limits "
         "of the domains (Zou and Donner, 2008); the domains are taken as fixed."
@@ -150,7 +151,7 @@ COMPARISON_NOTE = (
     "It was selected on the same items, which favours it. Differences have Tango's 95% score interval for paired "
     "proportions; p is of McNemar's exact test, also adjusted for the number of comparisons by Holm's method."
 )
-COMPARISON_HEADS = ("items", "difference (95% interval)", "only this", "only other", "p")
+COMPARISON_HEADS = ("items", "difference (95% CI)", "only this", "only other", "p")
 
 
 def comparison_columns(comparison: Comparison) -> tuple[str, ...]:
@@ -195,6 +196,29 @@ def length_table(title: str, cells: Sequence[CellResult], bins: Sequence[Sequenc
         (cell.label, *(share_of(each.accuracy) for each in found)) for cell, found in zip(cells, bins, strict=True)
     )
     return Table(title, ("cell", *heads), tuple(rows))
+
+
+def search_errors_table(found: Sequence[tuple[CellResult, SearchErrors]]) -> Table:
+    """Return the search errors of cells with a finite set of outputs."""
+    rows = tuple(
+        (
+            cell.label,
+            str(errors.outputs),
+            str(errors.rate.items),
+            with_interval(errors.rate),
+            with_interval(errors.rate_beyond_tolerance),
+        )
+        for cell, errors in found
+    )
+    heads = ("cell", "outputs", "items", "search errors (95% CI)", "beyond the tolerance (95% CI)")
+    return Table("Search errors", heads, rows, note=SEARCH_ERROR_NOTE)
+
+
+SEARCH_ERROR_NOTE = (
+    "A search error is an item for which the model gives another output of the set a higher score (normalised for "
+    "length, before reranking) than the best that the search returned. Numerical differences of the model may be "
+    f"up to {TOLERANCE:g} nats per output; errors beyond this tolerance are counted separately."
+)
 
 
 def models_table(results: Results) -> Table:
