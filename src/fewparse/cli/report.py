@@ -13,6 +13,7 @@ from fewparse.cli.trust import code_allowed
 from fewparse.errors import UsageError
 from fewparse.experiment.folder import Item
 from fewparse.experiment.frames import export as write_frame
+from fewparse.experiment.html import write_html
 from fewparse.experiment.markdown import overview, state
 from fewparse.experiment.plots import Plot, make_plots
 from fewparse.experiment.report_files import write_report
@@ -32,6 +33,7 @@ from fewparse.files import user_path
 from fewparse.text import printable
 
 SCREEN_COLUMNS = 100
+PAGE = "report"
 
 
 def report(
@@ -64,11 +66,19 @@ def report(
     out: Annotated[
         Path | None, options.option(options.OUTPUT, "Folder for report.md and plots (default: FOLDER).")
     ] = None,
+    html: Annotated[
+        Path | None,
+        options.option(options.OUTPUT, "Folder for the page for the browser (default: `report` in OUT)."),
+    ] = None,
+    no_html: Annotated[
+        bool, options.option(options.OUTPUT, "Do not write the page for the browser.", "--no-html")
+    ] = False,
 ) -> None:
-    """Show the results of an experiment, finished or not, and write report.md and plots.
+    """Show the results of an experiment, finished or not, and write report.md, plots and a page for the browser.
 
     Tables: accuracy and cost of every cell, averages over domains, paired
-    comparisons. Plots need matplotlib, exported files pandas or polars.
+    comparisons. The page also has all items with their candidates and search
+    traces. Plots need matplotlib, exported files pandas or polars.
     """
     results = read_results(user_path(folder))
     if compare is not None:
@@ -77,7 +87,10 @@ def report(
     extra = [searched(results, data, allow_code)] if search_errors else []
     show_tables(results, extra)
     target = user_path(out or folder)
-    echo(f"\nwritten: {write_report(results, target, available_plots(results), extra)}")
+    plots = available_plots(results)
+    echo(f"\nwritten: {write_report(results, target, plots, extra)}")
+    if not no_html:
+        echo(f"written: {write_html(results, user_path(html or target / PAGE), plots, extra)}")
     for path in export or ():
         write_frame(results, user_path(path))
         echo(f"written: {path}")

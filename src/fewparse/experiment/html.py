@@ -19,6 +19,7 @@ from fewparse.errors import ResultsError
 from fewparse.experiment.page_data import items_by_domain, overview_data, record_data
 from fewparse.experiment.plots import Plot
 from fewparse.experiment.results import Results
+from fewparse.experiment.tables import Table
 from fewparse.files import exists, os_reason, read_bytes
 from fewparse.locks import Locked, file_lock
 from fewparse.replacement import files_below, new_content, sibling, write_synced
@@ -59,8 +60,8 @@ def write_data(folder: Path, name: str, text: str) -> None:
     write_synced(folder / "data" / f"{name}.js", f'fewparseData["{name}"] = {text};\n'.encode())
 
 
-def write_html(results: Results, folder: Path, plots: Sequence[Plot] = ()) -> Path:
-    """Write the page of a report and return its path; `plots` are those of `make_plots`.
+def write_html(results: Results, folder: Path, plots: Sequence[Plot] = (), extra: Sequence[Table] = ()) -> Path:
+    """Write the page of a report, with plots and further tables, and return its path.
 
     A report that is in the folder already is replaced as a whole: a process that is killed leaves the old one or
     the new one. Raises `ResultsError` if the folder has other content, is in use or cannot be written.
@@ -69,7 +70,7 @@ def write_html(results: Results, folder: Path, plots: Sequence[Plot] = ()) -> Pa
         outdated = report_files(folder)
         Path(os.path.realpath(folder)).parent.mkdir(parents=True, exist_ok=True)
         with file_lock(sibling(folder, "lock")), new_content(folder, outdated) as new:
-            write_files(results, new, plots)
+            write_files(results, new, plots, extra)
             names = sorted(path.relative_to(new).as_posix() for path in files_below(new))
             write_synced(new / MARKER, (to_json([*names, MARKER], indent=1) + "\n").encode())
     except Locked as error:
@@ -96,7 +97,7 @@ def report_files(folder: Path) -> list[str]:
     return names
 
 
-def write_files(results: Results, new: Path, plots: Sequence[Plot]) -> None:
+def write_files(results: Results, new: Path, plots: Sequence[Plot], extra: Sequence[Table]) -> None:
     """Write the files of a report to a new folder."""
     for file in STATIC.iterdir():
         write_synced(new / file.name, file.read_bytes())
@@ -110,4 +111,4 @@ def write_files(results: Results, new: Path, plots: Sequence[Plot]) -> None:
             places[domain, item.index] = items.add([record_data(cell.records[at], traces.add) for cell in cells])
     items.flush()
     traces.flush()
-    write_data(new, "overview", to_json(overview_data(results, plots, places)))
+    write_data(new, "overview", to_json(overview_data(results, plots, extra, places)))

@@ -24,11 +24,11 @@ from fewparse.text import to_json
 Place = tuple[int, int]
 """Where a value is stored: the number of its file, and its position in that file."""
 RIGHT, WRONG, FAILED, UNFINISHED = "1", "0", "f", "-"
-NO_PLOTS = 'There are no plots: matplotlib is not installed. To add them: pip install "fewparse[report]"'
+NO_PLOTS = "There are no plots: they need several cells, and matplotlib (pip install 'fewparse[report]')."
 
 
 def overview_data(
-    results: Results, plots: Sequence[Plot], places: Mapping[tuple[str, int], Place]
+    results: Results, plots: Sequence[Plot], extra: Sequence[Table], places: Mapping[tuple[str, int], Place]
 ) -> dict[str, Any]:
     """Return everything that the page needs at once; `places` are those of the items by domain and index."""
     manifest = results.manifest
@@ -41,7 +41,7 @@ def overview_data(
         "state": [line.removeprefix("- ") for part in state(results) for line in without_markup(part).split("\n")],
         "note": NOTE,
         "cells_table": {**table_data(cells_table(results)), "bars": cell_bars(results)},
-        "tables": [table_data(table) for table in further_tables(results)],
+        "tables": [table_data(table) for table in (*extra, *further_tables(results))],
         "plots": [{"title": plot.title, "file": f"plots/{plot.name}.svg"} for plot in plots],
         "plots_hint": NO_PLOTS,
         "domains": results.domains,
