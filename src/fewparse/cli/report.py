@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 from rich.table import Table as ScreenTable
+from rich.text import Text
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, err, opened_model, out, warn
@@ -114,15 +115,13 @@ def show_tables(results: Results, extra: list[Table]) -> None:
 
 def show_table(table: Table) -> None:
     """Print a table within the width of the screen; long names are broken."""
-    shown = ScreenTable(
-        box=None, pad_edge=False, title=printable(table.title), title_justify="left", show_edge=False
-    )
+    shown = ScreenTable(box=None, pad_edge=False, title=Text(table.title), title_justify="left", show_edge=False)
     for i, head in enumerate(table.heads):
         shown.add_column(head, justify="left" if i < table.names else "right", overflow="fold")
     for row in table.rows:
-        shown.add_row(*map(printable, row))
+        shown.add_row(*(Text(printable(cell)) for cell in row))
     echo("")
-    out.print(shown, width=SCREEN_COLUMNS, markup=False)
+    out.print(shown, width=SCREEN_COLUMNS)
 
 
 def show_comparison(results: Results, first: str, second: str) -> None:
