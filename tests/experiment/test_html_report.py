@@ -1,7 +1,8 @@
 """The page of a report in a real browser, opened from a file."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,19 @@ import pytest
 
 from fewparse.evaluate.record_lines import Record
 from fewparse.experiment.html import write_html
-from fewparse.experiment.results import Results, read_results
+from fewparse.experiment.results import Results
 from support.browser import Visit, chromium, visit
-from support.experiment_folder import TRACE, record, write_experiment
+from support.experiment_results import make_cell, make_record, make_results
 
 HOSTILE = '<img src=x onerror="alert(\'utterance\')"></script><script>alert(1)</script>\u202e & "quotes"'
 HOSTILE_OUTPUT = '</script><script src="http://example.invalid/x.js"></script>'
+TRACE: tuple[dict[str, Any], ...] = (
+    {"event": "RoundStarted", "number": 1, "prefixes": [""]},
+    {"event": "Sampled", "prefix": "", "pieces": ["(on", " lamp", ")", "))", "!"], "valid": 3, "outcome": "cut"},
+    {"event": "BackedOff", "prefix": "(on", "free": True, "choices": [" radio", " lamp"]},
+    {"event": "Branched", "prefix": "(on", "piece": " radio"},
+    {"event": "RoundEnded", "number": 1, "kept": [{"text": "(on lamp)", "score": -0.5, "finished": True}]},
+)
 UTTERANCES = [HOSTILE, *(f"utterance {number}" for number in range(1, 120))]
 
 
@@ -26,34 +34,32 @@ def beam_correct(at: int) -> bool:
     return at % 3 == 0
 
 
+def with_trace(found: Record, output: str, trace: Sequence[dict[str, Any]] = TRACE) -> Record:
+    return replace(found, outputs=(output,), programs=(output,), trace=tuple(trace))
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def results() -> Results:
     """Two domains and two decoders; one item failed and one is not finished."""
-    folder = tmp_path_factory.mktemp("experiment")
-    rooms = [(text, f"(gold {at})") for at, text in enumerate(UTTERANCES)]
-    garden = [("water the lawn", "(water lawn)"), ("close the gate", "(close gate)")]
 
-    def of(correct: Callable[[int], bool]) -> list[Record | None]:
-        return [record(f"(found {at})", correct(at)) for at in range(len(rooms))]
+    def rooms(correct: Callable[[int], bool]) -> list[Record | bool | None]:
+        return [with_trace(make_record(correct(at)), f"(found {at})") for at in range(len(UTTERANCES))]
 
-    greedy, beam = of(greedy_correct), of(beam_correct)
-    hostile_trace = [{**TRACE[1], "pieces": [HOSTILE_OUTPUT, "<b>"], "valid": 1}]
-    greedy[0] = record(HOSTILE_OUTPUT, True, hostile_trace)
+    greedy, beam = rooms(greedy_correct), rooms(beam_correct)
+    greedy[0] = with_trace(
+        make_record(True), HOSTILE_OUTPUT, [{**TRACE[1], "pieces": [HOSTILE_OUTPUT, "<b>"], "valid": 1}]
+    )
     beam[6] = Record.failed("the server <i>broke</i>")
     beam[8] = None
-    write_experiment(
-        folder,
-        {"rooms": rooms, "garden": garden},
-        {
-            ("rooms", "greedy"): greedy,
-            ("rooms", "beam"): beam,
-            ("garden", "greedy"): [record("(water lawn)", True), record("(open gate)", False)],
-            ("garden", "beam"): [record("(water roof)", False), record("(close gate)", True)],
-        },
-        name="<em>lamps</em>",
+    garden = ["water the lawn", "close the gate"]
+    made = make_results(
+        make_cell(greedy, "rooms", UTTERANCES, decoder="greedy"),
+        make_cell(beam, "rooms", UTTERANCES, decoder="beam"),
+        make_cell([True, False], "garden", garden, decoder="greedy"),
+        make_cell([False, True], "garden", garden, decoder="beam"),
         notes={"rooms": ["two items were <u>removed</u>"]},
     )
-    return read_results(folder)
+    return replace(made, manifest=replace(made.manifest, name="<em>lamps</em>"))
 
 
 @pytest.fixture(scope="module")
