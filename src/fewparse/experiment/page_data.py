@@ -144,9 +144,10 @@ def hashes(results: Results) -> list[tuple[str, str, str]]:
     found: dict[tuple[str, str, str], None] = {}
     for cell in results.cell_results:
         settings = cell.settings
-        examples = {"training examples as used": settings.get("examples_sha256")}
-        for name, sha256 in {**examples, **settings.get("files", {})}.items():
-            found[cell.domain, name, str(sha256)] = None
+        if "examples_sha256" in settings:
+            found[cell.domain, "training examples as used", settings["examples_sha256"]] = None
+        for name, sha256 in settings.get("files", {}).items():
+            found[cell.domain, name, sha256] = None
         for name, sha256 in settings.get("grammar", {}).items():
-            found[f"grammar of {cell.label}", name, str(sha256)] = None
+            found[f"grammar of {cell.label}", name, sha256] = None
     return list(found)

@@ -32,6 +32,7 @@ function prepareFilters() {
   byId("domain").append(element("option", { value: "" }, "all domains"),
     ...overview.domains.map((domain) => element("option", { value: domain }, domain)));
   byId("domain-field").hidden = overview.domains.length < 2;
+  byId("items").classList.toggle("several-domains", overview.domains.length > 1);
   for (const id of ["domain", "in", "show", "other"]) {
     byId(id).addEventListener("change", () => changeState({ [id]: byId(id).value, page: "1" }));
   }
