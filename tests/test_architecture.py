@@ -90,8 +90,8 @@ def test_there_are_no_import_cycles() -> None:
 PUBLIC_NAMES = """
     BudgetLimits Candidate CfgConstraint Completion Constraint Domain Event Example Grammar Judge LanguageModel
     NextTokens Options Parse Parser ParserOptions Pool Prompt Proportion Record Records RemoteSettings Reranker
-    Results Retriever RetryPolicy Sampling ScoredToken SearchSettings State SynchronousGrammar SystemResult Target Template
-    Token Translation Translator Trie TuneConfig Unconstrained Usage Vocabulary known_domains load_domain
+    Results Retriever RetryPolicy Sampling ScoredToken SearchSettings State SynchronousGrammar SystemResult Target
+    Template Token Translation Translator Trie TuneConfig Unconstrained Usage Vocabulary known_domains load_domain
     load_grammar load_split open_model parser_systems read_results run_evaluation
 """
 

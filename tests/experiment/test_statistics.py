@@ -31,7 +31,12 @@ Z = NormalDist().inv_cdf(0.975)
 
 
 def test_a_summary_counts_failures_as_wrong_and_leaves_out_unfinished_items() -> None:
-    records = [make_record(False, True, requests=6), make_record(True, seconds=2.5), Record.failed("no answer"), None]
+    records = [
+        make_record(False, True, requests=6),
+        make_record(True, seconds=2.5),
+        Record.failed("no answer"),
+        None,
+    ]
     found = summary(make_cell(records))
     assert (found.items, found.finished, found.failed) == (4, 3, 1)
     assert found.accuracy == Proportion(1, 3)
@@ -98,7 +103,9 @@ def score_statistic(b: int, c: int, n: int, difference: float) -> float:
     return (b - c - n * difference) / math.sqrt(variance)
 
 
-@pytest.mark.parametrize(("b", "c", "n"), [(12, 2, 50), (1, 0, 6), (0, 0, 20), (3, 3, 10), (9, 0, 9), (40, 70, 800)])
+@pytest.mark.parametrize(
+    ("b", "c", "n"), [(12, 2, 50), (1, 0, 6), (0, 0, 20), (3, 3, 10), (9, 0, 9), (40, 70, 800)]
+)
 def test_the_limits_of_a_difference_are_where_a_score_test_starts_to_reject(b: int, c: int, n: int) -> None:
     low, high = paired_interval(b, c, n)
     assert low <= (b - c) / n <= high
@@ -108,7 +115,9 @@ def test_the_limits_of_a_difference_are_where_a_score_test_starts_to_reject(b: i
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 100))
-def test_the_interval_of_a_difference_agrees_with_the_score_test_of_no_difference(b: int, c: int, rest: int) -> None:
+def test_the_interval_of_a_difference_agrees_with_the_score_test_of_no_difference(
+    b: int, c: int, rest: int
+) -> None:
     low, high = paired_interval(b, c, b + c + rest)
     significant = abs(b - c) > Z * math.sqrt(b + c)
     assert significant == (not low <= 0 <= high)
@@ -181,7 +190,10 @@ def test_the_most_accurate_cell_of_each_domain_is_compared_with_the_others() -> 
     )
     found = comparisons_with_best(results)
     assert list(found) == ["lamps"]
-    assert [(each.first.options["width"], each.second.options["width"]) for each in found["lamps"]] == [(2, 1), (2, 3)]
+    assert [(each.first.options["width"], each.second.options["width"]) for each in found["lamps"]] == [
+        (2, 1),
+        (2, 3),
+    ]
 
 
 def test_p_values_are_adjusted_by_holms_method() -> None:

@@ -137,7 +137,7 @@ def show_comparison(results: Results, first: str, second: str) -> None:
     ):
         echo(f"\nonly the {which} is correct: {number}")
         for item in differing:
-            echo(f"  {item.index + 1:>4}  {item.utterance}")
+            echo(f"  {item.index:>4}  {item.utterance}")
             for cell in (found.first, found.second):
                 echo(f"        {cell.label}: {answer(cell, item)}")
 

@@ -143,8 +143,8 @@ def installed_library(library: Library | None) -> Library:
     for name in LIBRARIES if library is None else (library,):
         if find_spec(name) is not None:
             return name
-    missing = library or "neither pandas nor polars"
-    raise UsageError(f"{missing} is not installed, for data frames", INSTALL.format(library or LIBRARIES[0]))
+    missing = "neither pandas nor polars is" if library is None else f"{library} is not"
+    raise UsageError(f"{missing} installed, for data frames", INSTALL.format(library or LIBRARIES[0]))
 
 
 FRAMES: dict[str, Callable[[Results, Library | None], Any]] = {"items": items_frame, "cells": cells_frame}
