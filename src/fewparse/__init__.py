@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fewparse.evaluate.run import SystemResult, load_split, parser_systems, run_evaluation
     from fewparse.events import Event
     from fewparse.example import Candidate, Example, Parse, Target
+    from fewparse.experiment.results import Results, read_results
     from fewparse.grammar.readers.load import load_grammar
     from fewparse.grammar.rules import Grammar
     from fewparse.grammar.synchronous import SynchronousGrammar
@@ -111,6 +112,7 @@ __all__ = [
     "Records",
     "RemoteSettings",
     "Reranker",
+    "Results",
     "ResultsError",
     "Retriever",
     "RetryPolicy",
@@ -146,6 +148,7 @@ __all__ = [
     "open_model",
     "parser_systems",
     "prepare_similarity",
+    "read_results",
     "run_evaluation",
 ]
 
@@ -162,6 +165,7 @@ _MODULES = {
     "fewparse.evaluate.run": "SystemResult load_split parser_systems run_evaluation",
     "fewparse.events": "Event",
     "fewparse.example": "Candidate Example Parse Target",
+    "fewparse.experiment.results": "Results read_results",
     "fewparse.grammar.readers.load": "load_grammar",
     "fewparse.grammar.rules": "Grammar",
     "fewparse.grammar.synchronous": "SynchronousGrammar",

@@ -14,10 +14,10 @@ from fewparse.cli import options
 from fewparse.cli.console import echo, opened_model, out, warn
 from fewparse.cli.experiment_progress import duration, experiment_progress, similarity_progress
 from fewparse.cli.remote import remote_settings
+from fewparse.cli.report import show_table
 from fewparse.cli.trust import code_allowed
 from fewparse.domains.schema import validated
 from fewparse.errors import DomainError, UnknownName, UsageError
-from fewparse.evaluate.metrics import count
 from fewparse.evaluate.records import Records
 from fewparse.experiment.estimate import Estimate, estimate
 from fewparse.experiment.folder import ALL_ITEMS, Shard
@@ -25,6 +25,7 @@ from fewparse.experiment.grid import AXES, ExperimentTable, varying
 from fewparse.experiment.plan import MODELS, Plan, make_plan
 from fewparse.experiment.results import Results, record_files
 from fewparse.experiment.run import run_experiment
+from fewparse.experiment.tables import brief_cells_table
 from fewparse.files import parse_toml, read_text, user_path
 from fewparse.limits import SETTINGS_BYTES
 
@@ -255,12 +256,6 @@ def dollars(cost: float | None) -> str:
 
 
 def show_results(results: Results) -> None:
-    """Print the accuracy of every cell."""
-    table = Table("cell", "items", "accuracy", box=None, pad_edge=False)
-    for cell in results.cell_results:
-        records = [record for _, record in cell.finished()]
-        accuracy = count([record.correct_within(1) for record in records])
-        low, high = accuracy.interval()
-        table.add_row(Text(cell.label), str(len(records)), f"{accuracy.value:.2f} ({low:.2f}-{high:.2f})")
-    out.print(table)
+    """Print the main figures of every cell."""
+    show_table(brief_cells_table(results))
     echo(f"\n{results.folder}")

@@ -20,11 +20,11 @@ from pathlib import Path, PurePosixPath
 from platformdirs import user_data_path
 
 from fewparse.datasets.manifest import MANIFEST, Manifest, find_damage, read_manifest, to_manifest
-from fewparse.datasets.replacement import needs_recovery, recover, replace_files, sibling
 from fewparse.errors import DataError, DataUnavailable, SourceError
 from fewparse.files import exists, os_reason, read_bytes, read_text, user_path
 from fewparse.limits import SETTINGS_BYTES
 from fewparse.locks import Locked, file_lock
+from fewparse.replacement import needs_recovery, recover, replace_files, sibling
 
 TRAIN, TEST, DATA_NOTES = "examples.jsonl", "test.jsonl", "data_notes.txt"
 LOCK_SECONDS = 60.0
