@@ -14,7 +14,7 @@ from fewparse.cli import options
 from fewparse.cli.console import echo, opened_model, out, warn
 from fewparse.cli.experiment_progress import duration, experiment_progress, similarity_progress
 from fewparse.cli.remote import remote_settings
-from fewparse.cli.report import show_table
+from fewparse.cli.report import PAGE, make_report
 from fewparse.cli.trust import code_allowed
 from fewparse.domains.schema import validated
 from fewparse.errors import DomainError, UnknownName, UsageError
@@ -25,7 +25,6 @@ from fewparse.experiment.grid import AXES, ExperimentTable, varying
 from fewparse.experiment.plan import MODELS, Plan, make_plan
 from fewparse.experiment.results import Results, record_files
 from fewparse.experiment.run import run_experiment
-from fewparse.experiment.tables import brief_cells_table
 from fewparse.files import parse_toml, read_text, user_path
 from fewparse.limits import SETTINGS_BYTES
 
@@ -92,6 +91,14 @@ def experiment(
     trace: Annotated[
         bool, options.option(options.OUTPUT, "Record the events of every search.", "--trace")
     ] = False,
+    report: Annotated[
+        bool,
+        options.option(
+            options.OUTPUT,
+            "Whether to report the results at the end, as `fewparse report`.",
+            "--report/--no-report",
+        ),
+    ] = True,
     dry_run: Annotated[
         bool, options.option(options.OUTPUT, "Only say how much would be run, and roughly how long.", "--dry-run")
     ] = False,
@@ -136,6 +143,7 @@ def experiment(
         allow_code,
         extend,
         dry_run,
+        report,
     )
 
 
@@ -192,6 +200,7 @@ def run_table(
     allow_code: bool = False,
     extend: bool = False,
     dry_run: bool = False,
+    report: bool = True,
 ) -> Results | None:
     """Plan an experiment and run what is missing in its folder, with a progress display; return the results.
 
@@ -218,7 +227,8 @@ def run_table(
             warn,
             similarity_progress,
         )
-    show_results(results)
+    if report:
+        make_report(results, folder, folder / PAGE)
     return results
 
 
@@ -253,9 +263,3 @@ def dollars(cost: float | None) -> str:
     if cost is None:
         return "unknown"
     return f"${cost:.2f}" if cost else ""
-
-
-def show_results(results: Results) -> None:
-    """Print the main figures of every cell."""
-    show_table(brief_cells_table(results))
-    echo(f"\n{results.folder}")

@@ -1,5 +1,6 @@
 """`fewparse report`: tables, plots and comparisons of the results of an experiment."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -86,18 +87,23 @@ def report(
         show_comparison(results, *compare)
         return
     extra = [searched(results, data, allow_code)] if search_errors else []
-    show_tables(results, extra)
     target = user_path(out or folder)
-    plots = available_plots(results)
-    echo(f"\nwritten: {write_report(results, target, plots, extra)}")
-    if not no_html:
-        echo(f"written: {write_html(results, user_path(html or target / PAGE), plots, extra)}")
+    make_report(results, target, None if no_html else user_path(html or target / PAGE), extra)
     for path in export or ():
         write_frame(results, user_path(path))
         echo(f"written: {path}")
 
 
-def show_tables(results: Results, extra: list[Table]) -> None:
+def make_report(results: Results, folder: Path, page: Path | None, extra: Sequence[Table] = ()) -> None:
+    """Print the main tables, and write report.md, the plots and, to the folder `page`, the page for the browser."""
+    show_tables(results, extra)
+    plots = available_plots(results)
+    echo(f"\nwritten: {write_report(results, folder, plots, extra)}")
+    if page is not None:
+        echo(f"written: {write_html(results, page, plots, extra)}")
+
+
+def show_tables(results: Results, extra: Sequence[Table]) -> None:
     """Print the main tables."""
     echo(f"{results.manifest.name or 'Experiment'}: {overview(results)}")
     for line in state(results):
