@@ -7,6 +7,7 @@ from typing import Any
 
 from fewparse.errors import ResultsError
 from fewparse.evaluate.metrics import Proportion, count, pair
+from fewparse.evaluate.record_lines import Record
 from fewparse.evaluate.run import SystemResult
 from fewparse.files import check_replaceable, os_reason, write_atomically
 from fewparse.lm.usage import Usage
@@ -51,12 +52,18 @@ def row(result: SystemResult, reference: SystemResult) -> Row:
             "only_reference_correct": paired.only_second,
             "p_value": round(paired.p_value, 4),
         },
-        "items_per_second": round(len(answered) / (decoding + prefill), 3) if decoding else 0.0,
+        "items_per_second": round(items_per_second(answered), 3),
         "decoding_seconds": round(decoding / max(1, len(answered)), 4),
         "prompt_seconds": round(prefill / max(1, len(answered)), 4),
         "examples_dropped": round(sum(record.examples_dropped for record in answered) / max(1, len(answered)), 2),
         **mean_usage([record.usage for record in answered]),
     }
+
+
+def items_per_second(answered: Sequence[Record]) -> float:
+    """Return the speed on items that did not fail, prompts included; 0 for a system that takes no time."""
+    decoding = sum(record.seconds for record in answered)
+    return len(answered) / (decoding + sum(record.prompt_seconds for record in answered)) if decoding else 0.0
 
 
 def mean_usage(usages: Sequence[Usage]) -> Row:
@@ -159,12 +166,12 @@ def check_report(folder: Path) -> None:
             raise not_written(folder / name, error) from None
 
 
-def write_report(folder: Path, figures: str, summary: str) -> None:
+def write_report(folder: Path, figures: str, summary: str, names: tuple[str, str] = (FIGURES, SUMMARY)) -> None:
     """Write all figures as JSON and the main ones as Markdown; raise `ResultsError` if that fails.
 
     Each file is replaced as a whole: a process that is killed leaves the old one or the new one.
     """
-    for name, text in ((FIGURES, figures), (SUMMARY, summary)):
+    for name, text in zip(names, (figures, summary), strict=True):
         try:
             write_atomically(folder / name, without_surrogates(text).encode("utf-8"))
         except OSError as error:
