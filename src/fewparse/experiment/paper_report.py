@@ -44,8 +44,8 @@ def make_report(reproduction: Reproduction, results: Mapping[Dataset, Results], 
     parts = tuple((part, tuple(lines(reproduction, results, part))) for part in reproduction.parts)
     unfinished = any(None in line.figures for _, part_lines in parts for line in part_lines)
     remarks = [*notes(reproduction, results), *([f"{UNFINISHED}: not finished"] if unfinished else [])]
-    versions = sorted({result.manifest.version for result in results.values()})
-    return Report(reproduction, parts, (*remarks, f"fewparse {', '.join(versions)}, {date}"))
+    versions = sorted({f"fewparse {result.manifest.version}" for result in results.values()})
+    return Report(reproduction, parts, (*remarks, ", ".join([*versions, date])))
 
 
 def lines(reproduction: Reproduction, results: Mapping[Dataset, Results], part: Part) -> Iterator[Line]:
@@ -86,10 +86,11 @@ def notes(reproduction: Reproduction, results: Mapping[Dataset, Results]) -> Ite
         if any(record and record.usage.cached_requests for cell in cells for record in cell.records):
             yield "Some responses came from the cache (--no-cache): items/second are too high"
     yield f"Training examples: {by_domain(cells, lambda cell: cell.entry.pool)}"
-    yield f"Settings: {'those of the paper' if reproduction.paper else 'those of the domains, without adapters'}"
+    mode = "those of the paper" if reproduction.paper else "those of the domains, without adapters"
     retrievers = dict.fromkeys(str(cell.settings["options"]["retriever"]) for cell in cells)
     model = reproduction.retriever_model
-    yield f"Examples retrieved by: {', '.join(retrievers)}{f' of {PurePath(model).name}' if model else ''}"
+    retrieval = f"; examples retrieved by {' or '.join(retrievers)}" if retrievers else ""
+    yield f"Settings: {mode}{retrieval}{f' with {PurePath(model).name}' if model else ''}"
     used = {cell.domain for cell in cells}
     for result in results.values():
         for domain, remarks in result.manifest.notes.items():
@@ -136,7 +137,8 @@ def plain(report: Report) -> str:
         rows = [headings(report) + [column.headings[1] for column in part.columns]]
         for line in part_lines:
             rows.append(labels(report, line) + [figure.text if figure else UNFINISHED for figure in line.figures])
-        texts.append("\n".join([*([part.title] if part.title else []), *aligned(rows, part, len(headings(report)))]))
+        body = aligned(rows, part, len(headings(report)))
+        texts.append("\n".join([part.title, *body] if part.title else body))
     texts.append("\n".join(report.notes))
     return "\n\n".join(texts)
 
@@ -169,7 +171,7 @@ def markdown(report: Report) -> str:
         rows = [heads, ["---"] * len(headings(report)) + ["--:"] * len(part.columns)]
         rows += [labels(report, line) + list(map(with_interval, line.figures)) for line in part_lines]
         body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-        texts.append("\n".join([*([f"{part.title}\n"] if part.title else []), *body]))
+        texts.append("\n".join([part.title, "", *body] if part.title else body))
     texts.append("\n".join(f"- {note}" for note in report.notes))
     return "\n\n".join(texts) + "\n"
 

@@ -134,15 +134,17 @@ class Reproduction:
 
         if column.measure == "difference":
             canonical, program = records("canonical"), records("program")
-            return canonical and program and difference(flat(canonical), flat(program), column.digits)
+            return difference(flat(canonical), flat(program), column.digits) if canonical and program else None
         if column.measure == "items_per_second":
             timed = records(first=TIMED_ITEMS)
-            return timed and speed(flat(timed), column.digits)
+            return speed(flat(timed), column.digits) if timed else None
         found = records()
-        return found and accuracy(found, column.digits)
+        return accuracy(found, column.digits) if found else None
 
 
-def finished_records(results: Results | None, cells: Sequence[Cell], limit: int | None) -> list[list[Record]] | None:
+def finished_records(
+    results: Results | None, cells: Sequence[Cell], limit: int | None
+) -> list[list[Record]] | None:
     """Return the records of each cell on the first items; None if one is missing."""
     by_id = {result.id: result.first(limit) for result in (results.cell_results if results else ())}
     found: list[list[Record]] = []
