@@ -7,7 +7,7 @@ from fewparse.cli import evaluate, parse, tune
 from fewparse.domains.schema import ConstraintTable, DomainTable, RetrieveTable, SearchTable
 from fewparse.lm.http.budget import BudgetLimits
 from fewparse.lm.http.load import RemoteSettings
-from fewparse.options import AllOptions
+from fewparse.options import SEARCH_OPTIONS, AllOptions
 from fewparse.retry import RetryPolicy
 from fewparse.tune.config import TuneConfig
 
@@ -27,6 +27,10 @@ def test_options_of_parse_and_eval_have_their_names_in_python() -> None:
     assert parameters(evaluate.evaluation) - {"split", "limit", "compare", "out"} <= PYTHON | REMOTE
 
 
+def test_every_option_of_the_search_is_on_the_command_line() -> None:
+    assert set(SEARCH_OPTIONS) <= parameters(parse.parse) & parameters(evaluate.evaluation)
+
+
 def test_options_of_tune_have_their_names_in_python() -> None:
     config = {field.name for field in fields(TuneConfig)}
     assert parameters(tune.tune) - {"path"} <= PYTHON | config
@@ -37,4 +41,4 @@ def test_keys_of_domain_toml_have_their_names_in_python() -> None:
     assert keys <= PYTHON
     constraint = {field.alias or name for name, field in ConstraintTable.model_fields.items()}
     assert {"grammar", "copy"} <= constraint & PYTHON
-    assert {"target", "prompt", "pool", "constraint"} <= set(DomainTable.model_fields) & PYTHON
+    assert {"target", "prompt", "pool", "paper", "constraint"} <= set(DomainTable.model_fields) & PYTHON

@@ -1,5 +1,6 @@
-"""The options of a parser: those that the caller sets, and defaults from the domain's settings."""
+"""The options of a parser: those that the caller sets, and defaults from the domain's settings or the paper."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -9,13 +10,31 @@ from fewparse.domains.load import load_domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.files import exists, user_path
-from fewparse.lm.adapter import Adapter, read_adapter
+from fewparse.lm.adapter import Adapter, Provenance, read_adapter
 from fewparse.lm.load import EMBEDDED
 from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
 from fewparse.search.settings import SearchSettings, check_range
 
 NO_ADAPTER = "none"
+PAPER_PROMPTS: dict[Target, str] = {"program": "lisp", "canonical": "canonical"}
+PAPER_OPTIONS: dict[str, Any] = {
+    "examples": 20,
+    "retriever": "lm",
+    "order": "shuffled",
+    "fold": False,
+    "rerank": 0.0,
+    "vote": False,
+    "decoder": "speculative",
+    "width": 10,
+    "temperature": 0.5,
+    "rounds": 16,
+    "free_back_off": False,
+    "free_branching": False,
+    "forced_spans": False,
+    "margin": math.inf,
+}
+"""The options of Shin and Van Durme (2022), besides their prompts; no text is copied, and there is no adapter."""
 
 
 class SearchOptions(TypedDict, total=False):
@@ -65,6 +84,7 @@ class FromDomainOptions(CommonOptions, total=False):
     copy: bool | None
     isolate_grammar: bool | None
     allow_code: bool | None
+    paper: bool | None
 
 
 class AllOptions(FromDomainOptions, total=False):
@@ -94,7 +114,7 @@ class Options:
 
     @staticmethod
     def resolve(domain: Domain, model: str = "", **given: Unpack[ParserOptions]) -> "Options":
-        """Return the domain's settings, overridden by the options given.
+        """Return the domain's settings or, in paper mode, the paper's, overridden by the options given.
 
         `model` is the name of the model: the domain's adapter is used with the embedded model only.
         """
@@ -103,35 +123,22 @@ class Options:
         target = options.get("target", table.target)
         if target not in TARGETS:
             raise UnknownName("target", target, TARGETS)
-        adapter = find_adapter(domain, target, model, options.pop("adapter", None))
+        in_paper_mode = table.paper if domain.paper is None else domain.paper
+        requested = options.pop("adapter", NO_ADAPTER if in_paper_mode else None)
+        adapter = find_adapter(domain, target, model, requested)
         provenance = adapter.provenance if adapter else None
-        defaults = table.search_for(adapted=provenance is not None)
-        search: dict[str, Any] = {
-            "decoder": defaults.decoder,
-            "width": defaults.width,
-            "temperature": defaults.temperature,
-            "max_tokens": defaults.max_tokens[target],
-            # A sample that cannot be cut is complete: branches of it would only be more samples, at a high cost.
-            "free_branching": options.get("constrained", True) and not options.get("server_grammar"),
-        }
-        search |= {name: options.pop(name) for name in SEARCH_OPTIONS if name in options}
-        rest: dict[str, Any] = {
-            "target": target,
-            "prompt": provenance.prompt if provenance else table.prompt[target],
-            "examples": 0 if provenance else table.retrieve.examples,
-            "order": table.retrieve.order,
-            "retriever": table.retrieve.retriever,
-            "fold": True,
-            "constrained": True,
-            "server_grammar": False,
-            "rerank": defaults.rerank,
-            "vote": defaults.vote and domain.allow_code,
-            "n_best": search["width"],
-        }
+        defaults = default_options(domain, target, provenance, in_paper_mode)
+        known = {*defaults, *SEARCH_OPTIONS, "n_best"}
         for name in options:
-            if name not in rest:
-                raise UnknownName("option", name, [*rest, *SEARCH_OPTIONS])
-        resolved = Options(**(rest | options), search=SearchSettings(**search), adapter=adapter)
+            if name not in known:
+                raise UnknownName("option", name, sorted(known))
+        merged = defaults | options
+        # A sample that cannot be cut is complete: branches of it would only be more samples, at a high cost.
+        merged.setdefault("free_branching", merged["constrained"] and not merged["server_grammar"])
+        merged.setdefault("n_best", merged["width"])
+        search = {name: merged.pop(name) for name in SEARCH_OPTIONS if name in merged}
+        settings = SearchSettings(**search, paper=in_paper_mode)
+        resolved = Options(**merged, search=settings, adapter=adapter)
         resolved.check()
         if resolved.vote and table.executor is None:
             raise UsageError("a vote needs an executor, and the domain has none", "Omit --vote.")
@@ -158,8 +165,43 @@ class Options:
             check_range(name, getattr(self, name))
 
 
+def default_options(
+    domain: Domain, target: Target, provenance: Provenance | None, in_paper_mode: bool
+) -> dict[str, Any]:
+    """Return the options that the domain, the paper or the provenance of an adapter sets.
+
+    An adapter is used with the prompt for which it was tuned, without examples. Paper mode that domain.toml
+    switches on changes the options that the file does not set; otherwise it changes all.
+    """
+    table, adapted = domain.table, provenance is not None
+    search = table.search_for(adapted)
+    defaults: dict[str, Any] = {
+        "target": target,
+        "prompt": table.prompt[target],
+        "examples": table.retrieve.examples,
+        "order": table.retrieve.order,
+        "retriever": table.retrieve.retriever,
+        "fold": True,
+        "constrained": True,
+        "server_grammar": False,
+        "rerank": search.rerank,
+        "vote": search.vote and domain.allow_code,
+        "decoder": search.decoder,
+        "width": search.width,
+        "temperature": search.temperature,
+        "max_tokens": search.max_tokens[target],
+    }
+    if in_paper_mode:
+        kept = set() if domain.paper else table.own_keys(adapted)
+        paper = {"prompt": PAPER_PROMPTS[target]} | PAPER_OPTIONS
+        defaults |= {name: value for name, value in paper.items() if name not in kept}
+    if provenance is not None:
+        defaults |= {"prompt": provenance.prompt, "examples": 0}
+    return defaults
+
+
 SEARCH_OPTIONS = tuple(SearchOptions.__annotations__)
-DOMAIN_OPTIONS = ("data", "pool", "constraint", "grammar", "copy", "isolate_grammar", "allow_code")
+DOMAIN_OPTIONS = ("data", "pool", "constraint", "grammar", "copy", "isolate_grammar", "allow_code", "paper")
 
 
 def prepare(

@@ -136,7 +136,7 @@ class Parser:
             program=best.program if best else None,
             answer=answer,
             answer_error=answer_error,
-            failure=None if best else f"nothing was finished within {self._settings.max_tokens} tokens",
+            failure=None if best else f"nothing was finished within {self._settings.limit}",
             candidates=candidates,
             examples=examples,
             examples_dropped=min(self.options.examples, available) - len(examples),

@@ -13,6 +13,7 @@ COMMANDS = [
         "parse",
         "eval",
         "check",
+        "experiment",
         "tune",
         "execute",
         "new",

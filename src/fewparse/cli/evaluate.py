@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from fewparse.cli import options
-from fewparse.cli.console import echo, err, opened_model, warn_of_gaps
+from fewparse.cli.console import echo, err, opened_model, warn, warn_of_gaps
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
@@ -57,11 +57,18 @@ def evaluation(
     target: options.Target = None,
     pool: options.Pool = None,
     data: options.Data = None,
+    paper: options.Paper = None,
     allow_code: options.AllowCode = False,
     decoder: options.Decoder = None,
     width: options.Width = None,
     temperature: options.Temperature = None,
     max_tokens: options.MaxTokens = None,
+    rounds: options.Rounds = None,
+    margin: options.Margin = None,
+    alternatives: options.Alternatives = None,
+    free_back_off: options.FreeBackOff = None,
+    free_branching: options.FreeBranching = None,
+    forced_spans: options.ForcedSpans = None,
     constrained: options.Constrained = True,
     constraint: options.Constraint = None,
     grammar: options.Grammar = None,
@@ -107,6 +114,12 @@ def evaluation(
     shared: ParserOptions = {
         "target": target,
         "max_tokens": max_tokens,
+        "rounds": rounds,
+        "margin": margin,
+        "alternatives": alternatives,
+        "free_back_off": free_back_off,
+        "free_branching": free_branching,
+        "forced_spans": forced_spans,
         "rerank": rerank,
         "vote": vote,
         "seed": seed,
@@ -135,6 +148,7 @@ def evaluation(
         copy=copy,
         isolate_grammar=isolate_grammar,
         allow_code=allowed,
+        paper=paper,
         **given,
     )
     loaded.require_code()
@@ -152,6 +166,8 @@ def evaluation(
         model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
     )
     with records.locked(), opened_model(model, remote) as opened:
+        for repair in records.repairs:
+            warn(repair)
         simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
         systems = parser_systems(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
         with item_progress(len(items) * (len(simple) + len(systems)), systems[-1].name) as after:
@@ -162,6 +178,8 @@ def evaluation(
         f"{len(loaded.examples)} training examples, {resolved.examples} in the prompt by {resolved.retriever} "
         f"({resolved.order}), {opened.name}, compared by {criterion}"
     )
+    if resolved.search.paper:
+        title += "; paper mode"
     if coverage is not None:
         title += f"; the constraint accepts {coverage.correct} of {coverage.items} gold outputs"
     if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):

@@ -37,6 +37,14 @@ Target = Annotated[
     example.Target | None,
     option(INPUT, f"Output of the model: {' | '.join(example.TARGETS)}.", parser=str, metavar="TEXT"),
 ]
+Paper = Annotated[
+    bool | None,
+    option(
+        INPUT,
+        "Use the prompts, retrieval and search of the paper instead of the domain's; other options override them.",
+        "--paper/--no-paper",
+    ),
+]
 AllowCode = Annotated[
     bool,
     option(INPUT, "Run the code of a domain folder that is not trusted (see `fewparse trust`).", "--allow-code"),
@@ -74,6 +82,36 @@ Rerank = Annotated[
 ]
 Vote = Annotated[
     bool | None, option(DECODING, "Rank candidates by the probability of their answers.", "--vote/--no-vote")
+]
+Rounds = Annotated[int | None, option(DECODING, "Maximum number of rounds of speculative decoding.")]
+Margin = Annotated[
+    float | None,
+    option(DECODING, "Drop live hypotheses whose score is this much below the best finished one; `inf` for none."),
+]
+Alternatives = Annotated[int | None, option(DECODING, "Number of tokens that a sample reports per position.")]
+FreeBackOff = Annotated[
+    bool | None,
+    option(
+        DECODING,
+        "Whether to continue a cut sample with the alternatives reported at the cut.",
+        "--free-back-off/--no-free-back-off",
+    ),
+]
+FreeBranching = Annotated[
+    bool | None,
+    option(
+        DECODING,
+        "Whether alternatives along a sample become hypotheses.",
+        "--free-branching/--no-free-branching",
+    ),
+]
+ForcedSpans = Annotated[
+    bool | None,
+    option(
+        DECODING,
+        "Whether to append continuations that the grammar forces without querying the model for each token.",
+        "--forced-spans/--no-forced-spans",
+    ),
 ]
 Seed = Annotated[int | None, option(DECODING, "Random seed for sampling and shuffling.", min=0)]
 

@@ -39,7 +39,7 @@ class Domain:
     the caller replaced the grammar; `underivable` counts examples of the pool that the grammar does not derive.
     With `isolate_grammar`, a child process compiles the grammar first, so that one that breaks the engine is an
     error. `allow_code` is whether the functions that domain.toml names may run; `installed` is whether the folder
-    is part of an installed package.
+    is part of an installed package. `paper` switches paper mode on or off, instead of domain.toml.
     """
 
     folder: Path
@@ -51,6 +51,7 @@ class Domain:
     isolate_grammar: bool = False
     allow_code: bool = True
     installed: bool = False
+    paper: bool | None = None
 
     @property
     def name(self) -> str:

@@ -81,6 +81,7 @@ def load_domain(
     copy: bool | None = None,
     isolate_grammar: bool = False,
     allow_code: bool = True,
+    paper: bool | None = None,
 ) -> Domain:
     """Load a domain by its name, or by the path of its folder.
 
@@ -88,10 +89,12 @@ def load_domain(
     the training examples to use), `constraint` (its kind), `grammar` (a file or folder), and `copy` (whether free
     text must be copied from the utterance). `isolate_grammar` is for grammars that are not trusted: see `Domain`.
     With `allow_code` false, no code of the folder runs: programs are not executed, unless the domain is part of an
-    installed package.
+    installed package. `paper` switches paper mode on (the paper's settings replace the domain's, and no text is
+    copied unless `copy` is true) or off.
     """
+    copy = False if paper and copy is None else copy
     domain = with_overrides(find_domain(name_or_path, data, allow_code), constraint, grammar, copy)
-    domain = replace(domain, isolate_grammar=isolate_grammar)
+    domain = replace(domain, isolate_grammar=isolate_grammar, paper=paper)
     table = domain.table
     path = domain.data_file(EXAMPLES)
     if domain.data != domain.folder:

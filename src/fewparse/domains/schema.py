@@ -162,6 +162,7 @@ class DomainTable(Table):
     target: Target = "program"
     executor: FunctionName | None = None
     normal_form: FunctionName | None = None
+    paper: bool = False
     pool: Annotated[int | None, Field(ge=1)] = None
     prompt: Annotated[PromptTable, BeforeValidator(for_both_targets)] = PromptTable()
     retrieve: RetrieveTable = RetrieveTable()
@@ -176,6 +177,11 @@ class DomainTable(Table):
         return self.search.model_copy(
             update={name: getattr(self.tuned, name) for name in self.tuned.model_fields_set}
         )
+
+    def own_keys(self, adapted: bool) -> set[str]:
+        """Return the keys of options that the file sets itself, instead of using their defaults."""
+        keys = {"prompt"} & self.model_fields_set
+        return keys | self.retrieve.model_fields_set | self.search_for(adapted).model_fields_set
 
 
 def read_domain_table(path: Path) -> DomainTable:

@@ -27,7 +27,7 @@ class Records:
     """The records of a run by system and item; with a file, also those of earlier runs.
 
     Failures are logged and never reused; the next run retries them. Records are added within `locked` only, which
-    excludes other evaluations with the same file.
+    excludes other evaluations with the same file. `repairs` says what `locked` has repaired.
     """
 
     def __init__(self, path: Path | None = None, others: Sequence[Path] = ()) -> None:
@@ -35,6 +35,7 @@ class Records:
 
         The records of `others` are found too; these files are not written.
         """
+        self.repairs: list[str] = []
         self._path = path
         self._records: dict[Key, Record] = {}
         self._read_bytes = self._read_lines = 0
@@ -140,6 +141,7 @@ class Records:
                 os.write(descriptor, b"\n")
             else:
                 os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(rest))
+                self.repairs.append(f"{path}: removed an incomplete last line; its item is parsed again")
         finally:
             os.close(descriptor)
         self._read(path)

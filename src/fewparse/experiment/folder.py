@@ -9,7 +9,7 @@ A run may continue in a folder of the same configuration only.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,19 +130,21 @@ def write_configuration(
 ) -> None:
     """Write manifest and items; if there are some already, raise `ResultsError` unless they are the same.
 
-    With `extend`, cells and items may be added to those of the folder.
+    With `extend`, the cells and items of the folder and the new ones are joined.
     """
     path = folder / MANIFEST
     if exists(path):
-        changes = differences(read_manifest(folder), manifest)
+        old = read_manifest(folder)
+        changes = differences(old, manifest)
         if not changes.all:
             return
-        if changes.other or not extend:
+        if changes.settings or not extend:
             raise ResultsError(
                 "the folder has the results of another configuration:\n" + "\n".join(changes.all),
                 path,
-                hint=ELSEWHERE if changes.other else f"{ELSEWHERE} Or add to this one: --extend",
+                hint=ELSEWHERE if changes.settings else f"{ELSEWHERE} Or join both in this one: --extend",
             )
+        manifest, items = joined(old, manifest), joined_items(read_items(folder), items)
     lines = [to_json(asdict(item)) + "\n" for group in items.values() for item in group]
     try:
         write_atomically(folder / ITEMS, "".join(lines).encode())
@@ -151,37 +153,48 @@ def write_configuration(
         raise not_writable(path, error, ELSEWHERE) from None
 
 
+def joined(old: Manifest, new: Manifest) -> Manifest:
+    """Return a configuration with the cells of both."""
+    cells = {cell.id: cell for cell in (*old.cells, *new.cells)}
+    limit = None if old.limit is None or new.limit is None else max(old.limit, new.limit)
+    return replace(new, cells=tuple(cells.values()), limit=limit, notes={**old.notes, **new.notes})
+
+
+def joined_items(
+    old: Mapping[str, Sequence[Item]], new: Mapping[str, Sequence[Item]]
+) -> Mapping[str, Sequence[Item]]:
+    """Return the items of both; those of a domain are the first ones of its split in both, so the longer list."""
+    return {name: max(old.get(name, ()), new.get(name, ()), key=len) for name in {**old, **new}}
+
+
 @dataclass(frozen=True)
 class Differences:
-    """How a configuration differs from the one of a folder: `added` cells and items, and `other` differences."""
+    """How a configuration differs from the one of a folder: in its `cells` and items, or in `settings` of both."""
 
-    added: tuple[str, ...]
-    other: tuple[str, ...]
+    cells: tuple[str, ...]
+    settings: tuple[str, ...]
 
     @property
     def all(self) -> tuple[str, ...]:
         """All differences."""
-        return self.other + self.added
+        return self.settings + self.cells
 
 
 def differences(old: Manifest, new: Manifest) -> Differences:
     """Compare two configurations; each difference is a line for a message."""
     before, after = ({cell.id: cell for cell in manifest.cells} for manifest in (old, new))
-    other = [
+    settings = [
         change_line(name, getattr(old, name), getattr(new, name))
         for name in ("version", "split", "trace")
         if getattr(old, name) != getattr(new, name)
     ]
-    added: list[str] = []
-    if old.limit != new.limit:
-        grown = old.limit is not None and (new.limit is None or new.limit > old.limit)
-        (added if grown else other).append(change_line("limit", old.limit, new.limit))
-    other += [f"  a cell is missing: {options_text(before[i].options)}" for i in before if i not in after]
-    added += [f"  a new cell: {options_text(after[i].options)}" for i in after if i not in before]
+    cells = [change_line("limit", old.limit, new.limit)] if old.limit != new.limit else []
+    cells += [f"  only in the folder: {options_text(before[i].options)}" for i in before if i not in after]
+    cells += [f"  only in the new one: {options_text(after[i].options)}" for i in after if i not in before]
     for i in before.keys() & after.keys():
         if changed := changes_between(before[i].settings, after[i].settings):
-            other.append(f"  {options_text(after[i].options)}: {listed(changed, 4)}")
-    return Differences(tuple(added), tuple(other))
+            settings.append(f"  {options_text(after[i].options)}: {listed(changed, 4)}")
+    return Differences(tuple(cells), tuple(settings))
 
 
 def change_line(name: str, old: object, new: object) -> str:

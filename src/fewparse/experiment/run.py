@@ -40,16 +40,19 @@ def run_experiment(
     shard: Shard = ALL_ITEMS,
     extend: bool = False,
     listener: Listener = lambda progress: None,
+    on_warning: Callable[[str], None] = lambda message: None,
 ) -> Results:
     """Run what is missing in a folder, and return all of its results.
 
     Records are appended as they come, so that an interrupted run continues where it ended; items that failed are
-    tried again. Raises `ResultsError` if the folder has another configuration (with `extend`, cells and items may
-    be added), or if another process writes to it; and the errors of `run_evaluation`.
+    tried again. With `extend`, the cells of the folder and of the plan are joined. Raises `ResultsError` if the
+    folder has another configuration or another process writes to it, and the errors of `run_evaluation`.
     """
     write_configuration(folder, plan.manifest, plan.items, extend)
     records = Records(folder / shard.records_name, record_files(folder))
     with records.locked():
+        for repair in records.repairs:
+            on_warning(repair)
         for model, cells in plan.by_model():
             pending = [each for each in cells if missing(plan, each, records, shard)]
             if pending:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fewparse.constrain.state import State
 from fewparse.errors import ParseCancelled
-from fewparse.events import Listener, Spelled
+from fewparse.events import BackedOff, Listener, Spelled
 from fewparse.lm.model import Completion, Guide, LanguageModel, NextTokens, Sampling, ScoredToken, Token
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
@@ -33,9 +33,22 @@ class SearchContext:
     emit: Listener
     cancel: Flag | None = None
 
-    def sample(self, live: Sequence[Hypothesis], sampling: Sampling) -> list[list[Completion]]:
-        """Sample completions of each hypothesis; a sample may stop at its first invalid token."""
+    def sample(self, live: Sequence[Hypothesis], number: int) -> list[list[Completion]]:
+        """Sample `width` completions of each hypothesis; a sample may stop at its first invalid token.
+
+        `number` is the number of the round: each round has its own random numbers.
+        """
         self._check_cancelled()
+        settings = self.settings
+        sampling = Sampling(
+            n=settings.width,
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens,
+            stop=settings.stop,
+            seed=settings.seed * 1_000 + number,
+            alternatives=settings.alternatives,
+            grammar=settings.grammar,
+        )
         guides: list[Guide | None] = [h.state for h in live]
         if self.cancel is not None:
             guides = [CancellableGuide(h.state, self.cancel) for h in live]
@@ -44,7 +57,11 @@ class SearchContext:
         return completions
 
     def best_allowed(self, live: Sequence[Hypothesis], width: int) -> list[NextTokens]:
-        """Return the best allowed next tokens of each hypothesis, exact if the vocabulary is known."""
+        """Return the best allowed next tokens of each hypothesis, exact if the vocabulary is known.
+
+        If it is unknown, and the model reports no allowed token, continuations come from the constraint; in paper
+        mode there is none.
+        """
         self._check_cancelled()
         for hypothesis in live:
             hypothesis.state.must_end  # noqa: B018 -- raises at a dead end, before a request is spent on it
@@ -53,10 +70,20 @@ class SearchContext:
         k = width if known else max(width, self.settings.alternatives, REPORTED_TOKENS)
         tokens = [h.tokens for h in live]
         found = self.model.next_tokens(self.prompt, tokens, k, self.settings.stop, self.usage, masks)
+        if self.settings.paper:
+            return found
         return [
             following if known and following.best else self._with_continuation(hypothesis, following)
             for hypothesis, following in zip(live, found, strict=True)
         ]
+
+    def back_off(self, hypothesis: Hypothesis, found: NextTokens, free: bool) -> list[Hypothesis]:
+        """Return the successors by one step of constrained decoding; `free`: the tokens came with a sample."""
+        successors = hypothesis.successors(found, self.settings.width)
+        if successors:
+            choices = tuple(h.tokens[-1].bytes for h in successors if not h.finished)
+            self.emit(BackedOff(hypothesis.text, free, choices))
+        return successors
 
     def _with_continuation(self, hypothesis: Hypothesis, found: NextTokens) -> NextTokens:
         """Return the next tokens; if none of them may follow, replace them by continuations from the constraint.

@@ -26,8 +26,8 @@ def decode(
 ) -> list[Hypothesis]:
     """Return finished hypotheses with distinct strings, best first.
 
-    The list is empty if nothing finished and no completion was found at the length limit. `ParseCancelled` is
-    raised before the next model call once `cancel` is set.
+    The list is empty if nothing finished and no completion was found at the length limit, which in paper mode is
+    not looked for. `ParseCancelled` is raised before the next model call once `cancel` is set.
     """
     decoder = DECODERS[settings.decoder]
     if decoder.needs_prefix and not model.supports_prefix:
@@ -37,6 +37,8 @@ def decode(
         )
     context = SearchContext(model, prompt, settings, usage, emit, cancel)
     found = ranked(decoder.search(context, [Hypothesis((), 0.0, constraint.start())]))
+    if settings.paper:
+        return [h for h in found if h.finished]
     if found and not found[0].finished:
         completed = complete(context, found[0], constraint)
         return [completed] if completed else []

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from fewparse.constrain.state import State
 from fewparse.errors import ModelError
-from fewparse.lm.model import NextTokens, Prefix, ScoredToken
+from fewparse.lm.model import Completion, NextTokens, Prefix, ScoredToken
 
 MIN_LOGPROB = -1e9
 """Stands for the probability 0, so that scores are finite."""
@@ -17,13 +17,16 @@ MIN_LOGPROB = -1e9
 class Hypothesis:
     """Tokens with their log-probability at temperature 1, which includes the end of a finished hypothesis.
 
-    Raises `ModelError` if the log-probability is NaN or positive infinity, which no model may return.
+    With `end_omitted`, the hypothesis is finished because nothing may follow, and the end is part neither of its
+    log-probability nor of its length. Raises `ModelError` if the log-probability is NaN or positive infinity,
+    which no model may return.
     """
 
     tokens: Prefix
     logprob: float
     state: State
     finished: bool = False
+    end_omitted: bool = False
 
     def __post_init__(self) -> None:
         if not MIN_LOGPROB <= self.logprob < math.inf:
@@ -42,7 +45,7 @@ class Hypothesis:
     @cached_property
     def score(self) -> float:
         """The log-probability with GNMT length normalisation."""
-        return normalised(self.logprob, len(self.tokens) + self.finished)
+        return normalised(self.logprob, len(self.tokens) + (self.finished and not self.end_omitted))
 
     @property
     def key(self) -> tuple[bytes, bool]:
@@ -53,12 +56,28 @@ class Hypothesis:
         """Return the finished hypothesis."""
         return replace(self, logprob=self.logprob + end_logprob, finished=True)
 
+    def finish_if_nothing_follows(self) -> "Hypothesis":
+        """Return the hypothesis, finished without an end if the constraint allows nothing but the end."""
+        if self.finished or not (self.state.may_end and self.state.must_end):
+            return self
+        return replace(self, finished=True, end_omitted=True)
+
     def extend(self, choice: ScoredToken) -> "Hypothesis | None":
         """Return the hypothesis with one more token, or None if the constraint does not allow it."""
         state = self.state.advance(choice.token.bytes)
         if state is None:
             return None
         return Hypothesis((*self.tokens, choice.token), self.logprob + choice.logprob, state)
+
+    def follow(self, completion: Completion) -> list["Hypothesis"]:
+        """Return the hypothesis and those after each token of a completion, up to its first invalid token."""
+        path = [self]
+        for token, logprob in zip(completion.tokens, completion.logprobs, strict=True):
+            following = path[-1].extend(ScoredToken(token, logprob))
+            if following is None:
+                break
+            path.append(following)
+        return path
 
     def successors(self, next_tokens: NextTokens, width: int) -> list["Hypothesis"]:
         """Return the `width` best allowed continuations, and a finished copy if the output may end here."""
@@ -83,6 +102,11 @@ def ranked(hypotheses: Iterable[Hypothesis], width: int | None = None) -> list[H
     """Return distinct hypotheses, best first (ties by text), at most `width`."""
     distinct = {h.key: h for h in sorted(hypotheses, key=lambda h: h.score)}
     return sorted(distinct.values(), key=lambda h: (-h.score, h.text))[:width]
+
+
+def best_first(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """Return all hypotheses, duplicates included, best first; equal scores keep their order."""
+    return sorted(hypotheses, key=lambda h: h.score, reverse=True)
 
 
 def split(hypotheses: Sequence[Hypothesis]) -> tuple[list[Hypothesis], list[Hypothesis]]:

@@ -41,7 +41,9 @@ class SearchSettings:
     `width` is the beam size, or the number of samples per hypothesis; `max_tokens` bounds the length of an output;
     `rounds` and `margin` bound speculative decoding; `alternatives` is how many tokens a sample reports per
     position; `free_back_off`, `free_branching` and `forced_spans` switch improvements over the paper (see
-    docs/decoding.md); `grammar` is sent along with samples to models that support grammars.
+    docs/decoding.md); `grammar` is sent along with samples to models that support grammars. In `paper` mode there
+    is no output if nothing finished, finished hypotheses that fall out of a beam are no outputs, and speculative
+    decoding without improvements is the paper's listing.
     """
 
     decoder: str = "speculative"
@@ -57,8 +59,21 @@ class SearchSettings:
     forced_spans: bool = False
     margin: float = 1.0
     grammar: str | None = None
+    paper: bool = False
 
     def __post_init__(self) -> None:
         DECODERS.check(self.decoder)
         for name in RANGES.keys() & self.__dataclass_fields__.keys():
             check_range(name, getattr(self, name))
+
+    @property
+    def limit(self) -> str:
+        """The length of a search, for messages."""
+        tokens = f"{self.max_tokens} tokens"
+        return f"{self.rounds} rounds and {tokens}" if self.follows_listing else tokens
+
+    @property
+    def follows_listing(self) -> bool:
+        """Whether speculative decoding is the paper's listing: in paper mode without any of the improvements."""
+        improved = self.free_back_off or self.free_branching or self.forced_spans or self.margin < math.inf
+        return self.paper and not improved

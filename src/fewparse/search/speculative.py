@@ -2,31 +2,30 @@
 
 A round costs one request per live hypothesis, regardless of the length of the samples. Two improvements over the
 paper: the alternatives reported with a sample give the best allowed tokens at the cut without another request
-(free back-off), and can start hypotheses anywhere along the sample (free branching).
+(free back-off), and can start hypotheses anywhere along the sample (free branching). The paper's own algorithm is
+in `listing`.
 """
 
 import math
 from collections.abc import Sequence
 
-from fewparse.events import (
-    BackedOff,
-    Branched,
-    Kept,
-    RoundEnded,
-    RoundStarted,
-    Sampled,
-    SampleOutcome,
-)
-from fewparse.lm.model import Completion, Sampling, ScoredToken
+from fewparse.events import Branched, Kept, RoundEnded, RoundStarted, Sampled, SampleOutcome
+from fewparse.lm.model import Completion
 from fewparse.search.beam import greedy_search
 from fewparse.search.context import SearchContext
 from fewparse.search.decoder import Decoder
 from fewparse.search.forced_tokens import append_forced
 from fewparse.search.hypothesis import Hypothesis, ranked, split
+from fewparse.search.listing import listing_search
 
 
 def speculative_search(context: SearchContext, start: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Return all hypotheses that finished within `rounds` rounds; if none did, continue greedily."""
+    """Return all hypotheses that finished within `rounds` rounds; if none did, continue greedily.
+
+    In paper mode the search does not continue; without any of the improvements it is the paper's listing.
+    """
+    if context.settings.follows_listing:
+        return listing_search(context, start)
     settings, emit = context.settings, context.emit
     live, finished = split(start)
     ended: list[Hypothesis] = []
@@ -47,7 +46,8 @@ def speculative_search(context: SearchContext, start: Sequence[Hypothesis]) -> l
                 emit(Branched(branch.text.removesuffix(last), last))
         emit(RoundEnded(number, tuple(Kept(h.text, h.score, h.finished) for h in kept)))
         live, finished = split(kept)
-    if outputs := ended if settings.width > 1 else finished:
+    outputs = ended if settings.width > 1 else finished
+    if outputs or settings.paper:
         return outputs
     if not context.model.supports_prefix:
         return live or list(start)
@@ -72,17 +72,7 @@ class Expansion:
 
     def expand(self, live: Sequence[Hypothesis], number: int) -> list[Hypothesis]:
         """Return all candidates that follow from the live hypotheses."""
-        settings = self._settings
-        sampling = Sampling(
-            n=settings.width,
-            temperature=settings.temperature,
-            max_tokens=settings.max_tokens,
-            stop=settings.stop,
-            seed=settings.seed * 1_000 + number,
-            alternatives=settings.alternatives,
-            grammar=settings.grammar,
-        )
-        samples = self._context.sample(live, sampling)
+        samples = self._context.sample(live, number)
         candidates: list[Hypothesis] = []
         stuck: list[Hypothesis] = []
         unended: list[Hypothesis] = []
@@ -91,19 +81,14 @@ class Expansion:
             for completion in distinct(completions):
                 contributed += self._follow(hypothesis, completion, unended)
             candidates += contributed
-            if not contributed and len(hypothesis.tokens) < settings.max_tokens:
+            if not contributed and len(hypothesis.tokens) < self._settings.max_tokens:
                 stuck.append(hypothesis)
         return candidates + self._back_off(stuck) + self._end(unended)
 
     def _follow(self, start: Hypothesis, completion: Completion, unended: list[Hypothesis]) -> list[Hypothesis]:
         """Walk a completion up to its first invalid token; return the hypotheses it contributes."""
         pieces = tuple(token.bytes for token in completion.tokens)
-        path = [start]
-        for token, logprob in zip(completion.tokens, completion.logprobs, strict=True):
-            following = path[-1].extend(ScoredToken(token, logprob))
-            if following is None:
-                break
-            path.append(following)
+        path = start.follow(completion)
         valid = len(path) - 1
         reached = path[-1]
         known = valid < len(completion.positions)
@@ -119,14 +104,12 @@ class Expansion:
             found.append(reached.finish(completion.positions[valid].end_logprob))
         else:
             outcome = "cut" if valid else "rejected"
-            if self._settings.free_back_off and known and len(reached.tokens) < self._settings.max_tokens:
-                found += reached.successors(completion.positions[valid], self._settings.width)
         self._emit(Sampled(start.text, pieces, valid, outcome))
-        if outcome in ("cut", "rejected") and found:
-            choices = tuple(h.tokens[-1].bytes for h in found if not h.finished)
-            self._emit(BackedOff(reached.text, True, choices))
-        elif outcome == "cut":
-            found.append(reached)
+        if outcome in ("cut", "rejected"):
+            if self._settings.free_back_off and known and len(reached.tokens) < self._settings.max_tokens:
+                found += self._context.back_off(reached, completion.positions[valid], free=True)
+            if outcome == "cut" and not found:
+                found.append(reached)
         if self._settings.free_branching and self._settings.width > 1:
             branches = self._branch(path, completion)
             self.branches += branches
@@ -148,14 +131,10 @@ class Expansion:
         """Take one step of constrained decoding for hypotheses of which no sample had a valid first token."""
         if not stuck:
             return []
+        next_tokens = self._context.best_allowed(stuck, self._settings.width)
         found = []
-        width = self._settings.width
-        next_tokens = self._context.best_allowed(stuck, width)
         for hypothesis, following in zip(stuck, next_tokens, strict=True):
-            successors = hypothesis.successors(following, width)
-            choices = tuple(h.tokens[-1].bytes for h in successors if not h.finished)
-            self._emit(BackedOff(hypothesis.text, False, choices))
-            found += successors
+            found += self._context.back_off(hypothesis, following, free=False)
         return found
 
     def _end(self, unended: Sequence[Hypothesis]) -> list[Hypothesis]:
