@@ -130,7 +130,7 @@ def experiment(
     }
     table = experiment_table(file, given(axes), given(top), given(remote))
     name = table.name or (file.stem if file else "experiment")
-    run_table(
+    results = run_table(
         table,
         user_path(folder) if folder else Path(OUT) / re.sub(r"[^\w.-]+", "-", name),
         Shard.parse(shard) if shard else ALL_ITEMS,
@@ -139,6 +139,8 @@ def experiment(
         extend,
         dry_run,
     )
+    if results is not None:
+        show_results(results)
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
@@ -209,9 +211,7 @@ def run_table(
     missing = sum(each.missing for each in estimates)
     total = sum(item.index in shard for cell in plan.cells for item in plan.items[cell.cell.domain])
     with experiment_progress(total, total - missing, cell_labels(plan)) as listener:
-        results = run_experiment(plan, folder, open_model, shard, extend, listener, warn)
-    show_results(results)
-    return results
+        return run_experiment(plan, folder, open_model, shard, extend, listener, warn)
 
 
 def model_opener(table: ExperimentTable) -> Callable[[str], AbstractContextManager[LanguageModel]]:

@@ -1,5 +1,6 @@
 """Print a table of the paper with our figures and those of the paper: plain text, Markdown and JSON."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -8,7 +9,7 @@ from typing import Any
 
 from fewparse.experiment.paper_figures import Dataset
 from fewparse.experiment.paper_tables import Part, Row
-from fewparse.experiment.reproduction import TIMED_ITEMS, Figure, Reproduction
+from fewparse.experiment.reproduction import PARTIAL, TIMED_ITEMS, Figure, Reproduction
 from fewparse.experiment.results import CellResult, Results
 
 UNFINISHED = "-"
@@ -42,8 +43,12 @@ class Report:
 def make_report(reproduction: Reproduction, results: Mapping[Dataset, Results], date: str) -> Report:
     """Return the report of a table from the results of each dataset, finished or not."""
     parts = tuple((part, tuple(lines(reproduction, results, part))) for part in reproduction.parts)
-    unfinished = any(None in line.figures for _, part_lines in parts for line in part_lines)
-    remarks = [*notes(reproduction, results), *([f"{UNFINISHED}: not finished"] if unfinished else [])]
+    figures = [figure for _, part_lines in parts for line in part_lines for figure in line.figures]
+    remarks = list(notes(reproduction, results))
+    if any(figure and figure.text.endswith(PARTIAL) for figure in figures):
+        remarks.append(f"{PARTIAL} on parts of the evaluation sets")
+    if None in figures:
+        remarks.append(f"{UNFINISHED} not finished")
     versions = sorted({f"fewparse {result.manifest.version}" for result in results.values()})
     return Report(reproduction, parts, (*remarks, ", ".join([*versions, date])))
 
@@ -170,10 +175,15 @@ def markdown(report: Report) -> str:
         heads = headings(report) + [": ".join(column.headings) for column in part.columns]
         rows = [heads, ["---"] * len(headings(report)) + ["--:"] * len(part.columns)]
         rows += [labels(report, line) + list(map(with_interval, line.figures)) for line in part_lines]
-        body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+        body = ["| " + " | ".join(map(escaped, row)) + " |" for row in rows]
         texts.append("\n".join([part.title, "", *body] if part.title else body))
-    texts.append("\n".join(f"- {note}" for note in report.notes))
+    texts.append("\n".join(f"- {escaped(note)}" for note in report.notes))
     return "\n\n".join(texts) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return a text for Markdown, with the characters escaped that could be taken for its notation."""
+    return re.sub(r"([*_|<`\\]|^-$|^-(?= ))", r"\\\1", text)
 
 
 def with_interval(figure: Figure | None) -> str:

@@ -19,6 +19,8 @@ SUBSET_ITEMS: Mapping[Dataset, int] = {"overnight": 100, "smcalflow": 200}
 FULL_SPLITS: Mapping[Dataset, str] = {"overnight": "test", "smcalflow": "full"}
 TIMED_ITEMS = 10
 """Items per second are measured on the first items, as in appendix A of the paper."""
+PARTIAL = "*"
+"""The paper's mark of a figure on a part of the evaluation set."""
 Z = NormalDist().inv_cdf(0.975)
 
 
@@ -121,7 +123,7 @@ class Reproduction:
         if not found:
             return None
         value, partial = found
-        return Figure(f"{value}{'*' if partial else ''}", float(value))
+        return Figure(f"{value}{PARTIAL if partial else ''}", float(value))
 
     def figure(self, results: Mapping[Dataset, Results], model: str, row: Row, column: Column) -> Figure | None:
         """Return a figure of our results; None if some of its items are not finished."""
@@ -146,7 +148,9 @@ def finished_records(
     results: Results | None, cells: Sequence[Cell], limit: int | None
 ) -> list[list[Record]] | None:
     """Return the records of each cell on the first items; None if one is missing."""
-    by_id = {result.id: result.first(limit) for result in (results.cell_results if results else ())}
+    if results is None or not includes(results.manifest.limit, limit):
+        return None
+    by_id = {result.id: result.first(limit) for result in results.cell_results}
     found: list[list[Record]] = []
     for cell in cells:
         records = [] if cell.id not in by_id else [record for _, record in by_id[cell.id].finished()]
@@ -154,6 +158,11 @@ def finished_records(
             return None
         found.append(records)
     return found
+
+
+def includes(available: int | None, limit: int | None) -> bool:
+    """Return whether a number of items includes the first ones up to a limit; None means all items."""
+    return available is None or (limit is not None and limit <= available)
 
 
 def flat(groups: Sequence[Sequence[Record]]) -> list[Record]:
