@@ -103,8 +103,8 @@ def reproduce(
 ) -> None:
     """Repeat a table of the paper with any models, and print it beside the figures of the paper.
 
-    An interrupted run continues with the same command. The table is also
-    written to the folder of the results, as JSON and as Markdown.
+    An interrupted run continues with the same command. At the end, the table is
+    also written to the folder of the results, as JSON and as Markdown.
     """
     if table not in TABLES:
         raise UnknownName("table", table, TABLES)
@@ -138,9 +138,8 @@ def reproduce(
         RemoteTable(cache=cache, **given(connection)),
     )
     experiments = reproduction.experiments()
-    for experiment in experiments.values():
-        for domain in {cell.domain for cell in experiment.cells()}:
-            load_domain(domain, data)  # an error if a dataset is missing, before anything runs
+    for domain in dict.fromkeys(cell.domain for each in experiments.values() for cell in each.cells() if run):
+        load_domain(domain, data)  # an error if a dataset is missing, before anything runs
     folder = user_path(out)
     results: dict[Dataset, Results] = {}
     for name, experiment in experiments.items():
@@ -156,7 +155,8 @@ def reproduce(
         return
     report = paper_report.make_report(reproduction, results, date.today().isoformat())
     figures, summary = to_json(paper_report.as_json(report), indent=1), paper_report.markdown(report)
-    write_report(folder, f"{figures}\n", summary, names=(f"{table}.json", f"{table}.md"))
+    if run:
+        write_report(folder, f"{figures}\n", summary, names=(f"{table}.json", f"{table}.md"))
     printed = summary.rstrip() if markdown else paper_report.plain(report)
     echo(figures if as_json else printed)
 
