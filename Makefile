@@ -60,5 +60,14 @@ adapter: install-tune
 settings: setup
 	$(BIN)/python benchmarks/calendar_settings.py
 
+# Repeat a table of the paper: make table4 OPTIONS='--model gguf:FILE --limit 20'. Records stay in experiments/paper.
+table1: setup
+	$(BIN)/fewparse reproduce $@ $(OPTIONS)
+
+table%: setup
+	$(BIN)/fewparse reproduce $@ $(OPTIONS) --out experiments/paper
+	mkdir -p benchmarks/results/paper
+	cp experiments/paper/$@.json experiments/paper/$@.md benchmarks/results/paper/
+
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

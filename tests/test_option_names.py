@@ -3,8 +3,9 @@
 import inspect
 from dataclasses import fields
 
-from fewparse.cli import evaluate, parse, tune
+from fewparse.cli import evaluate, parse, reproduce, tune
 from fewparse.domains.schema import ConstraintTable, DomainTable, RetrieveTable, SearchTable
+from fewparse.experiment.grid import AXES
 from fewparse.lm.http.budget import BudgetLimits
 from fewparse.lm.http.load import RemoteSettings
 from fewparse.options import SEARCH_OPTIONS, AllOptions
@@ -25,6 +26,11 @@ def parameters(command: object) -> set[str]:
 def test_options_of_parse_and_eval_have_their_names_in_python() -> None:
     assert parameters(parse.parse) - {"utterance", "context", "show"} <= PYTHON | REMOTE
     assert parameters(evaluate.evaluation) - {"split", "limit", "compare", "out"} <= PYTHON | REMOTE
+
+
+def test_options_of_reproduce_have_their_names_in_grids() -> None:
+    own = {"table", "dataset", "full", "limit", "data", "out", "run", "dry_run", "markdown"}
+    assert parameters(reproduce.reproduce) - own <= set(AXES) | REMOTE
 
 
 def test_every_option_of_the_search_is_on_the_command_line() -> None:

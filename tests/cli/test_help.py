@@ -12,6 +12,7 @@ COMMANDS = [
     *(
         "parse",
         "eval",
+        "reproduce",
         "check",
         "experiment",
         "tune",

@@ -153,12 +153,12 @@ def check_report(folder: Path) -> None:
             raise not_written(folder / name, error) from None
 
 
-def write_report(folder: Path, figures: str, summary: str) -> None:
+def write_report(folder: Path, figures: str, summary: str, *, names: tuple[str, str] = (FIGURES, SUMMARY)) -> None:
     """Write all figures as JSON and the main ones as Markdown; raise `ResultsError` if that fails.
 
     Each file is replaced as a whole: a process that is killed leaves the old one or the new one.
     """
-    for name, text in ((FIGURES, figures), (SUMMARY, summary)):
+    for name, text in zip(names, (figures, summary), strict=True):
         try:
             write_atomically(folder / name, without_surrogates(text).encode("utf-8"))
         except OSError as error:

@@ -1,7 +1,7 @@
 """The results of an experiment, read from its folder: the records of each cell on each item."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,10 @@ class CellResult:
     def domain(self) -> str:
         """The name or folder of the domain."""
         return str(self.options["domain"])
+
+    def first(self, limit: int | None) -> "CellResult":
+        """Return the results on the first items only; None means all."""
+        return replace(self, items=self.items[:limit], records=self.records[:limit])
 
     def finished(self) -> Iterator[tuple[Item, Record]]:
         """Yield the items that have a record."""
