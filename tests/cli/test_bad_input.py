@@ -19,7 +19,7 @@ USAGE_ERRORS: dict[str, tuple[list[str | bytes], str, str]] = {
         "unknown domain 'calender'",
         "Did you mean calendar or overnight/calendar?",
     ),
-    "model": ([*TO_PARSE, "--model", "embeded"], "unknown model 'embeded'", "Did you mean embedded?"),
+    "model": ([*TO_PARSE, "--model", "embeded"], "unknown model 'embeded'", "Did you mean embedded[:NAME]?"),
     "decoder": ([*TO_PARSE, "--decoder", "beem"], "unknown decoder 'beem'", "Did you mean beam?"),
     "retriever": ([*TO_PARSE, "--retriever", "bm52"], "unknown retriever 'bm52'", "Did you mean bm25?"),
     "order": ([*TO_PARSE, "--order", "best-fist"], "unknown order 'best-fist'", "Did you mean best-first"),

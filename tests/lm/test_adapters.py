@@ -479,7 +479,7 @@ def test_other_models_take_no_adapter() -> None:
     toy = ToyModel()
     with pytest.raises(UsageError, match="toy does not support adapters") as caught:
         with_adapter(toy, Adapter(Path("some.gguf"), "0" * 64, None))
-    assert caught.value.hint == "Adapters are for embedded and gguf:PATH; omit --adapter."
+    assert caught.value.hint == "Adapters are for embedded[:NAME] and gguf:PATH; omit --adapter."
     assert with_adapter(toy, None) is toy
 
 
