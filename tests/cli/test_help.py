@@ -14,6 +14,7 @@ COMMANDS = [
         "eval",
         "check",
         "experiment",
+        "report",
         "tune",
         "execute",
         "new",
