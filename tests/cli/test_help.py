@@ -15,6 +15,7 @@ COMMANDS = [
         "reproduce",
         "check",
         "experiment",
+        "report",
         "tune",
         "execute",
         "new",
