@@ -9,7 +9,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo lint test campaign install-tune bench adapter settings clean
+.PHONY: setup demo lint test campaign models install-tune bench adapter settings clean
 
 setup: $(READY)
 
@@ -28,13 +28,17 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Without torch (make install-tune), the tests that need it are skipped.
+# Without torch (make install-tune) and the other models (make models), the tests that need them are skipped.
 test: lint
 	$(PYTEST)
 
 # Long tests that make test leaves out: all of the benchmark data, and many more random examples of each property.
 campaign: setup
 	$(PYTEST) -m 'campaign or hypothesis' --hypothesis-profile=campaign
+
+# Download the other models of the catalogue, whose tests are skipped without them. This accepts their licences.
+models: setup
+	$(BIN)/fewparse models pull gemma3-270m --accept-licence
 
 # Install torch and transformers, for fewparse tune and for models of transformers.
 install-tune: $(TUNE_READY)

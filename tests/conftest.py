@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from fewparse.datasets.registry import DATASETS
 from fewparse.domains.domain import Domain
 from fewparse.domains.load import load_domain
+from fewparse.lm.catalogue import GEMMA3
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.http.load import KEY_VARIABLES, URL_VARIABLES, RemoteSettings, open_remote
 from fewparse.lm.http.remote import RemoteModel
@@ -18,7 +19,7 @@ from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.weights import pull
 from support import campaign
 from support.data import OVERNIGHT, SMCALFLOW
-from support.extras import need_torch
+from support.extras import need_stored, need_torch
 from support.llama_server import llama_cpp_server
 
 os.environ |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}  # before the consoles of the command line exist
@@ -41,7 +42,13 @@ settings.register_profile(
 )
 settings.load_profile("fewparse")
 
-LONGEST = ("test_documents.py", "test_model_laws.py", "test_transformers.py", "test_prefix_cache.py")
+LONGEST = (
+    "test_documents.py",
+    "test_model_laws.py",
+    "test_transformers.py",
+    "test_gemma.py",
+    "test_prefix_cache.py",
+)
 """Files that take longest; a worker runs whole files, so these are first."""
 
 
@@ -62,6 +69,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def model() -> Iterator[EmbeddedModel]:
     """The real embedded model. All tests share its KV cache, which must not change any result."""
     opened = EmbeddedModel(pull())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def gemma() -> Iterator[EmbeddedModel]:
+    """Gemma 3 270M: sliding-window attention, SentencePiece, a vocabulary of 262,144 tokens."""
+    need_stored(GEMMA3)
+    opened = EmbeddedModel(pull(GEMMA3), name="embedded:gemma3-270m")
     yield opened
     opened.close()
 

@@ -21,6 +21,7 @@ from fewparse.files import (
     parse_json_line,
     parse_toml,
     read_bytes,
+    read_lines,
     read_text,
     user_path,
     write_atomically,
@@ -173,6 +174,31 @@ def test_a_damaged_gzip_file_is_an_error(cut: int) -> None:
         assert len(decompress(bytes(flipped), PATH, DataError)) == 100, "a byte of the header without a meaning"
     except DataError as error:
         assert "not a complete gzip file" in error.message  # noqa: PT017
+
+
+@pytest.mark.parametrize(("name", "pack"), [("file.txt", bytes), ("file.gz", gzip.compress)])
+def test_lines_are_read_one_by_one_up_to_the_limit(
+    name: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(b"one\n\ntwo"))
+    assert list(read_lines(path, DataError, 8)) == [b"one\n", b"\n", b"two"]
+    lines = read_lines(path, DataError, 7)
+    assert [next(lines), next(lines)] == [b"one\n", b"\n"]
+    with pytest.raises(DataError, match="larger than 7 bytes"):
+        next(lines)
+    path.write_bytes(pack(b""))
+    assert list(read_lines(path, DataError)) == []
+    with pytest.raises(DataError, match="cannot be read"):
+        next(read_lines(tmp_path / "missing", DataError))
+
+
+@pytest.mark.parametrize("content", [b"plain text", gzip.compress(b"one\ntwo\n")[:-9]], ids=["plain", "cut"])
+def test_lines_of_a_damaged_gzip_file_are_an_error(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="not a complete gzip file"):
+        list(read_lines(path, DataError))
 
 
 DEEP_TOML = ["a = " + "[" * 3000, "a = " + "{a=" * 3000, "a." * 3000 + "a = 1", "[" + "a." * 3000]

@@ -15,6 +15,7 @@ from support.domain_files import copy_starter
 
 TUNED = '\n[tuned]\ndecoder = "beam"\nwidth = 3\nrerank = 0.5\n'
 EMBEDDED = "embedded:smollm2-135m"
+GEMMA = "embedded:gemma3-270m"
 
 
 @pytest.fixture
@@ -51,7 +52,8 @@ def test_the_embedded_model_uses_the_adapter_of_the_domain(folder: Path, own_ada
 
 
 @pytest.mark.parametrize(
-    "model", ["", "openai:x", "openai-chat:embedded", "gguf:embedded.gguf", "hf:embedded", "embedded2", "toy"]
+    "model",
+    ["", "openai:x", "openai-chat:embedded", "gguf:embedded.gguf", "hf:embedded", "embedded2", "toy", GEMMA],
 )
 def test_other_models_do_not_use_the_adapter_of_the_domain(folder: Path, own_adapter: Path, model: str) -> None:
     assert resolve(folder, model) == resolve(folder, adapter="none")

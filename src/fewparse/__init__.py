@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fewparse.evaluate.run import SystemResult, load_split, parser_systems, run_evaluation
     from fewparse.events import Event
     from fewparse.example import Candidate, Example, Parse, Target
+    from fewparse.experiment.results import Results, read_results
     from fewparse.grammar.readers.load import load_grammar
     from fewparse.grammar.rules import Grammar
     from fewparse.grammar.synchronous import SynchronousGrammar
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from fewparse.parser import Parser
     from fewparse.prompt import Prompt, Template
     from fewparse.rerank import Reranker
+    from fewparse.retrieve.lm import prepare_similarity
     from fewparse.retrieve.retriever import Pool, Retriever
     from fewparse.retry import RetryPolicy
     from fewparse.search.settings import SearchSettings
@@ -110,6 +112,7 @@ __all__ = [
     "Records",
     "RemoteSettings",
     "Reranker",
+    "Results",
     "ResultsError",
     "Retriever",
     "RetryPolicy",
@@ -144,6 +147,8 @@ __all__ = [
     "load_split",
     "open_model",
     "parser_systems",
+    "prepare_similarity",
+    "read_results",
     "run_evaluation",
 ]
 
@@ -160,6 +165,7 @@ _MODULES = {
     "fewparse.evaluate.run": "SystemResult load_split parser_systems run_evaluation",
     "fewparse.events": "Event",
     "fewparse.example": "Candidate Example Parse Target",
+    "fewparse.experiment.results": "Results read_results",
     "fewparse.grammar.readers.load": "load_grammar",
     "fewparse.grammar.rules": "Grammar",
     "fewparse.grammar.synchronous": "SynchronousGrammar",
@@ -173,6 +179,7 @@ _MODULES = {
     "fewparse.parser": "Parser",
     "fewparse.prompt": "Prompt Template",
     "fewparse.rerank": "Reranker",
+    "fewparse.retrieve.lm": "prepare_similarity",
     "fewparse.retrieve.retriever": "Pool Retriever",
     "fewparse.retry": "RetryPolicy",
     "fewparse.search.settings": "SearchSettings",

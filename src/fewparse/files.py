@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import BytesIO, FileIO
+from io import BufferedReader, BytesIO, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -138,15 +138,38 @@ def decompress(
 
     Raises `error_type` if it is damaged, incomplete or too large; no more than `limit` bytes are unpacked.
     """
-    try:
-        with gzip.GzipFile(fileobj=BytesIO(content)) as file:
-            unpacked = read_at_most(cast(BinaryIO, file), bytes_of(limit))
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        hint = "Check that the file is complete and unchanged, or copy or download it again."
-        raise error_type(f"not a complete gzip file: {error}", path, hint=hint) from None
+    with gzip_errors(path, error_type), gzip.GzipFile(fileobj=BytesIO(content)) as file:
+        unpacked = read_at_most(cast(BinaryIO, file), bytes_of(limit))
     if unpacked is None:
         raise error_type(f"unpacked {too_large(limit)}", path, hint=hint_of(limit))
     return unpacked
+
+
+def read_lines(path: Path, error_type: type[SourceError], limit: Limit | float = FILE_BYTES) -> Iterator[bytes]:
+    """Yield the lines of a regular file, unpacked if its name ends in .gz, without reading it as a whole.
+
+    Raises `error_type` if it cannot be read, is damaged, or has more than `limit` bytes, unpacked.
+    """
+    left = bytes_of(limit)
+    with opened(path, error_type) as file, gzip_errors(path, error_type), BufferedReader(file) as packed:
+        is_gzip = path.suffix == ".gz"
+        lines = gzip.GzipFile(fileobj=packed) if is_gzip else packed
+        while line := lines.readline(left + 1):
+            left -= len(line)
+            if left < 0:
+                message = f"unpacked {too_large(limit)}" if is_gzip else too_large(limit)
+                raise error_type(message, path, hint=hint_of(limit))
+            yield line
+
+
+@contextmanager
+def gzip_errors(path: Path, error_type: type[SourceError]) -> Iterator[None]:
+    """Turn the error of an incomplete or damaged gzip file into an `error_type`."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        hint = "Check that the file is complete and unchanged, or copy or download it again."
+        raise error_type(f"not a complete gzip file: {error}", path, hint=hint) from None
 
 
 def bytes_of(limit: Limit | float) -> int:

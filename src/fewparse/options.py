@@ -11,7 +11,7 @@ from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.files import exists, user_path
 from fewparse.lm.adapter import Adapter, Provenance, read_adapter
-from fewparse.lm.load import EMBEDDED
+from fewparse.lm.load import EMBEDDED, is_default_model, known_kind
 from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
 from fewparse.search.settings import SearchSettings, check_range
@@ -73,6 +73,7 @@ class ParserOptions(CommonOptions, total=False):
     """All options of a parser; None or absent means the domain's setting."""
 
     retriever: str | None
+    retriever_model: str | None
 
 
 class FromDomainOptions(CommonOptions, total=False):
@@ -91,18 +92,20 @@ class AllOptions(FromDomainOptions, total=False):
     """The options of loading a domain and of a parser."""
 
     retriever: str | None
+    retriever_model: str | None
     constraint: str | None
 
 
 @dataclass(frozen=True)
 class Options:
-    """The resolved options of a parser."""
+    """The resolved options of a parser; without `retriever_model`, a retriever uses the model of the parser."""
 
     target: Target
     prompt: str
     examples: int
     order: Order
     retriever: str
+    retriever_model: str | None
     fold: bool
     constrained: bool
     server_grammar: bool
@@ -116,7 +119,7 @@ class Options:
     def resolve(domain: Domain, model: str = "", **given: Unpack[ParserOptions]) -> "Options":
         """Return the domain's settings or, in paper mode, the paper's, overridden by the options given.
 
-        `model` is the name of the model: the domain's adapter is used with the embedded model only.
+        `model` is the name of the model: the domain's adapter is used with the default model only.
         """
         table = domain.table
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -156,6 +159,8 @@ class Options:
         if self.order not in ORDERS:
             raise UnknownName("order", self.order, ORDERS)
         RETRIEVERS.check(self.retriever)
+        if self.retriever_model is not None:
+            known_kind(self.retriever_model)
         if self.server_grammar and not (self.constrained and DECODERS[self.search.decoder].samples):
             raise UsageError(
                 "a server can constrain samples only: the decoder must be speculative, and constrained",
@@ -181,6 +186,7 @@ def default_options(
         "examples": table.retrieve.examples,
         "order": table.retrieve.order,
         "retriever": table.retrieve.retriever,
+        "retriever_model": None,
         "fold": True,
         "constrained": True,
         "server_grammar": False,
@@ -227,7 +233,7 @@ def prepare(
 
 
 def find_adapter(domain: Domain, target: Target, model: str, requested: str | Path | None) -> Adapter | None:
-    """Return the requested adapter, or the domain's own if the embedded model is used with its own grammar."""
+    """Return the requested adapter, or the domain's own if the default model is used with the domain's grammar."""
     if requested == NO_ADAPTER:
         return None
     if requested is not None:
@@ -239,6 +245,6 @@ def find_adapter(domain: Domain, target: Target, model: str, requested: str | Pa
             )
         return adapter
     path = domain.adapter_path(target)
-    if model.partition(":")[0] != EMBEDDED or not domain.own_grammar or not exists(path):
+    if not is_default_model(model) or not domain.own_grammar or not exists(path):
         return None
     return read_adapter(path)

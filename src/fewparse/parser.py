@@ -19,7 +19,7 @@ from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, ParseCancelled, UsageError
 from fewparse.events import Event, Listener, ignore
 from fewparse.example import Candidate, Example, Parse, check_utterance
-from fewparse.lm.load import EMBEDDED, open_model, with_adapter
+from fewparse.lm.load import EMBEDDED, NamedModel, open_model, with_adapter
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import Progress
@@ -43,7 +43,8 @@ class Parser:
     """Parses utterances of a domain into well-formed programs with a language model.
 
     `retriever` ranks the utterances of `domain.examples`; `constraint` is on outputs, compiled for the model's
-    vocabulary; `reranker` scores candidates. Each replaces the domain's default.
+    vocabulary; `reranker` scores candidates. Each replaces the domain's default. `retriever_model` is used by
+    a retriever that needs a model; by default, it is that of the options, or `model`.
     """
 
     def __init__(
@@ -53,12 +54,16 @@ class Parser:
         options: Options,
         *,
         retriever: Retriever | None = None,
+        retriever_model: LanguageModel | NamedModel | None = None,
         constraint: Constraint | None = None,
         reranker: Reranker | None = None,
     ) -> None:
         self.domain = domain
         self.model = with_adapter(model, options.adapter)
         self.options = options
+        if retriever_model is None and options.retriever_model is not None:
+            retriever_model = NamedModel(options.retriever_model)
+        self.retriever_model = retriever_model
         self.template = domain.template(options.prompt)
         self._settings = replace(options.search, stop=self.template.stop.encode())
         if options.server_grammar and not self.model.supports_grammar:
@@ -76,6 +81,7 @@ class Parser:
         model: str | LanguageModel = EMBEDDED,
         *,
         retriever: str | Retriever | None = None,
+        retriever_model: str | LanguageModel | None = None,
         constraint: str | Constraint | None = None,
         reranker: Reranker | None = None,
         remote: "RemoteSettings | None" = None,
@@ -84,12 +90,15 @@ class Parser:
     ) -> "Parser":
         """Create a parser for a domain (by name, folder or object) and a model (by name or object).
 
+        `retriever_model` is the model of a retriever that needs one, by name or object: by default, `model`. One
+        given by name is opened when something must be computed with it; `close_retriever_model` closes it.
         `remote` are the settings of a model behind a server; `progress` is called while weights are downloaded.
         """
         prepared, resolved = prepare(
             domain,
             model if isinstance(model, str) else model.name,
             retriever=retriever if isinstance(retriever, str) else None,
+            retriever_model=retriever_model if isinstance(retriever_model, str) else None,
             constraint=constraint if isinstance(constraint, str) else None,
             **options,
         )
@@ -98,6 +107,11 @@ class Parser:
             open_model(model, progress, remote) if isinstance(model, str) else model,
             resolved,
             retriever=None if isinstance(retriever, str) else retriever,
+            retriever_model=(
+                NamedModel(retriever_model, progress, remote)
+                if isinstance(retriever_model, str)
+                else retriever_model
+            ),
             constraint=None if isinstance(constraint, str) else constraint,
             reranker=reranker,
         )
@@ -213,6 +227,11 @@ class Parser:
             raise ContextOverflow(length + self._settings.max_tokens, self.model.context_length)
         return tuple(used), prompt
 
+    def close_retriever_model(self) -> None:
+        """Close the model of the retriever if it was opened by its name; it is opened again when it is needed."""
+        if isinstance(self.retriever_model, NamedModel):
+            self.retriever_model.close()
+
     @contextmanager
     def _slot(self, cancel: threading.Event | None) -> Iterator[None]:
         """Wait until the model can serve another parse."""
@@ -240,7 +259,8 @@ class Parser:
     def _retriever(self) -> Retriever:
         if self._given_retriever is not None:
             return self._given_retriever
-        pool = Pool([example.utterance for example in self.domain.examples], self.model, self._settings.seed)
+        utterances = [example.utterance for example in self.domain.examples]
+        pool = Pool(utterances, self.retriever_model or self.model, self._settings.seed)
         return open_retriever(self.options.retriever, pool, self.domain.fold if self.options.fold else None)
 
     def _settings_for(self, utterance: str) -> SearchSettings:

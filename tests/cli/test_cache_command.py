@@ -6,7 +6,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from fewparse.lm.response_cache import DEFAULT_LIMIT, ResponseCache
+from fewparse.retrieve.similarity_store import SimilarityStore
 from support.cli_runner import CommandResult, fewparse
 
 
@@ -23,11 +27,14 @@ def test_stats_show_path_number_size_and_times(tmp_path: Path) -> None:
     path = filled_cache(tmp_path, 1200)
     ended = fewparse("cache", "stats", env={"FEWPARSE_CACHE": str(tmp_path)})
     assert (ended.code, ended.err) == (0, "")
-    path_line, size_line, times = ended.out.splitlines()
+    path_line, size_line, times, *others = ended.out.splitlines()
     assert re.fullmatch(rf"{re.escape(str(path))}: \d\.\d MB", path_line)
     assert size_line == "1,200 responses, 1.2 MB of at most 1.1 GB"
     moment = r"20\d\d-\d\d-\d\d \d\d:\d\d"
     assert re.fullmatch(f"oldest from {moment}, newest from {moment}", times)
+    similarities = tmp_path / "similarities.sqlite"
+    assert re.fullmatch(rf"{re.escape(str(similarities))}: \d+\.\d kB", others[0])
+    assert others[1:] == ["0 similarities, 0 bytes of at most 268.4 MB"]
 
 
 def test_stats_as_json(tmp_path: Path) -> None:
@@ -35,28 +42,44 @@ def test_stats_as_json(tmp_path: Path) -> None:
     path = filled_cache(tmp_path, 3)
     ended = fewparse("cache", "stats", "--json", env={"FEWPARSE_CACHE": str(tmp_path)})
     assert (ended.code, ended.err) == (0, "")
-    found = json.loads(ended.out)
+    found = json.loads(ended.out)["responses"]
     oldest, newest = (datetime.fromisoformat(found.pop(name)) for name in ("oldest", "newest"))
     assert before <= oldest <= newest <= datetime.now(UTC)
     assert found.pop("file_bytes") >= path.stat().st_size
-    assert found == {"path": str(path), "entries": 3, "response_bytes": 3000, "limit_bytes": DEFAULT_LIMIT}
+    assert found == {"path": str(path), "entries": 3, "entry_bytes": 3000, "limit_bytes": DEFAULT_LIMIT}
 
 
 def test_an_empty_cache_has_no_times(tmp_path: Path) -> None:
     environment = {"FEWPARSE_CACHE": str(tmp_path / "new")}
     ended = fewparse("cache", "stats", env=environment)
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.splitlines()[1:] == ["0 responses, 0 bytes of at most 1.1 GB"]
-    found = json.loads(fewparse("cache", "stats", "--json", env=environment).out)
-    assert (found["oldest"], found["newest"]) == (None, None)
+    assert ended.out.splitlines()[1::2] == [
+        "0 responses, 0 bytes of at most 1.1 GB",
+        "0 similarities, 0 bytes of at most 268.4 MB",
+    ]
+    for found in json.loads(fewparse("cache", "stats", "--json", env=environment).out).values():
+        assert (found["oldest"], found["newest"]) == (None, None)
 
 
 def test_clear_shows_what_was_deleted_and_shrinks_the_file(tmp_path: Path) -> None:
     path, environment = filled_cache(tmp_path, 1200), {"FEWPARSE_CACHE": str(tmp_path)}
     before = path.stat().st_size
-    assert fewparse("cache", "clear", env=environment) == CommandResult(0, "1,200 responses deleted, 1.2 MB\n", "")
+    none = "0 similarities deleted, 0 bytes\n"
+    cleared = fewparse("cache", "clear", env=environment)
+    assert cleared == CommandResult(0, f"1,200 responses deleted, 1.2 MB\n{none}", "")
     assert path.stat().st_size < before / 10
-    assert fewparse("cache", "clear", env=environment) == CommandResult(0, "0 responses deleted, 0 bytes\n", "")
+    cleared = fewparse("cache", "clear", env=environment)
+    assert cleared == CommandResult(0, f"0 responses deleted, 0 bytes\n{none}", "")
+
+
+def test_similarities_are_shown_and_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path))
+    store = SimilarityStore("some model", ["a", "b"])
+    store.put("c", np.array([-1.0, -2.0]))
+    environment = {"FEWPARSE_CACHE": str(tmp_path)}
+    assert json.loads(fewparse("cache", "stats", "--json", env=environment).out)["similarities"]["entries"] == 1
+    assert "1 similarities deleted" in fewparse("cache", "clear", env=environment).out
+    assert store.get("c") is None
 
 
 def test_a_damaged_cache_is_replaced_with_a_note(tmp_path: Path) -> None:

@@ -116,10 +116,11 @@ def dialogues(folder: Path) -> Path:
 
 def test_smcalflow_is_imported_and_listed_as_one_domain_with_its_optional_files(tmp_path: Path) -> None:
     source, data = dialogues(tmp_path / "source"), tmp_path / "data"
-    printed = f"smcalflow: 1 train, 1 test, 2 full, in {data / 'smcalflow'}\n"
+    note = "training examples: neither the authors' nor the substitute"
+    printed = f"smcalflow: 1 train, 1 test, 2 full, in {data / 'smcalflow'}; {note}\n"
     ended = fewparse("data", "import", "smcalflow", str(source), "--data", str(data))
     assert (ended.code, ended.out) == (0, printed)
-    assert f"note: {source / 'train_300.jsonl'} has other turns than the official split" in ended.err
+    assert f"note: {source / 'dev_200.jsonl'} has other turns than the official split" in ended.err
     assert f"note: not in {source}: dev_100.jsonl; dev_100.jsonl is not made\n" in ended.err
     assert "(of the authors' grammar)" in ended.err
     listed = fewparse("data", "list", "--data", str(data))
@@ -143,7 +144,7 @@ def test_an_error_in_the_program_of_a_turn_is_shown_with_a_caret(tmp_path: Path)
 def test_a_mirror_with_other_dialogues_is_rejected(tmp_path: Path) -> None:
     first = DATASETS["smcalflow"].sources.files[0]
     with serving() as mirror:
-        mirror.files[f"/{first.path}"] = bytes(first.size)
+        mirror.files[f"/{first.path}"] = bytes(first.size or 0)
         environment = {**LOOPBACK, "FEWPARSE_SMCALFLOW_URL": mirror.address}
         ended = fewparse("data", "get", "smcalflow", "--data", str(tmp_path), env=environment)
     assert (ended.code, ended.out) == (1, "")

@@ -9,6 +9,7 @@ from fewparse.domains.trust import trust_folder
 from support.cli_runner import fewparse
 from support.domain_files import to_json_lines
 from support.lamp_domain import make_lamps
+from support.tiny_model import write_tiny_model
 
 
 @pytest.fixture
@@ -34,6 +35,13 @@ def test_a_parser_is_evaluated_beside_the_baselines_without_a_model(lamps: str) 
         "no model: most similar canonical utterance, embedding",
         "speculative W=3",
     ]
+
+
+def test_the_title_names_another_model_for_retrieval(lamps: str, tmp_path: Path) -> None:
+    name = f"gguf:{write_tiny_model(tmp_path / 'tiny.gguf')}"
+    done = fewparse("eval", lamps, "--limit", "1", "--retriever", "lm", "--retriever-model", name)
+    assert done.code == 0, done.err
+    assert f", 2 in the prompt by lm of {name} (best-last), embedded:" in done.out.splitlines()[0]
 
 
 def test_all_decoders_are_compared_on_the_same_items_and_every_figure_is_json(lamps: str) -> None:

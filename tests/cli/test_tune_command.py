@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from fewparse.lm.adapter import read_adapter
+from fewparse.lm.catalogue import GEMMA3
 from fewparse.lm.gguf import file_sha256
 from fewparse.tune.config import TuneConfig
 from support.cli_runner import CommandResult, fewparse, fewparse_process, start_process, without_model
-from support.extras import need_torch
+from support.extras import need_stored, need_torch
 from support.switch_domain import EXAMPLES, make_switches
 from support.tiny_model import write_tiny_model
 
@@ -137,6 +138,15 @@ def test_a_model_of_another_architecture_is_rejected(tiny: Path, switches: Path,
     assert (ended.code, ended.out) == (1, "")
     assert f"{other} is a model of the architecture `qwen2`, and only `llama` can be tuned" in ended.err
     assert not (tmp_path / "a.gguf").exists()
+
+
+def test_gemma_cannot_be_tuned(switches: Path, tmp_path: Path) -> None:
+    need_stored(GEMMA3)
+    path = tmp_path / "a.gguf"
+    ended = fewparse("tune", str(switches), "--model", "embedded:gemma3-270m", *QUICK, "--out", str(path))
+    assert (ended.code, ended.out) == (1, "")
+    assert "is a model of the architecture `gemma3`, and only `llama` can be tuned" in ended.err
+    assert not path.exists()
 
 
 def test_a_path_that_cannot_be_written_is_named(tiny: Path, switches: Path, tmp_path: Path) -> None:

@@ -1,17 +1,27 @@
 """Every registered dataset obeys the laws of datasets."""
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fewparse.datasets.registry import DATASETS
-from fewparse.datasets.smcalflow.dataset import TRAINING_IDS
+from fewparse.datasets.smcalflow.dataset import SUBSTITUTE_IDS
 from fewparse.example import Example
 from fewparse.testing import DATASET_LAWS
 from fewparse.testing.datasets import Law
 from support.file_server import original_form, original_name
-from support.smcalflow_files import DEV_LIST, DIALOGUES, TEST_LIST, TurnRow, to_dialogue_lines, to_id_list
+from support.smcalflow_files import (
+    DEV_LIST,
+    DIALOGUES,
+    TEST_LIST,
+    TRAIN_DIALOGUES,
+    TRAIN_LIST,
+    TurnRow,
+    to_dialogue_lines,
+    to_id_list,
+)
 
 
 def write_overnight(folder: Path) -> None:
@@ -24,7 +34,7 @@ def write_overnight(folder: Path) -> None:
 
 def write_smcalflow(folder: Path) -> None:
     """Write dialogues with the ids of the training turns and two others, and the lists of test and dev ids."""
-    ids = [line.split(",") for line in TRAINING_IDS.read_text().split()]
+    ids = [line.split(",") for line in SUBSTITUTE_IDS.read_text().split()]
     train = sorted((dialogue, int(index)) for dialogue, index in ids)
     turns = [TurnRow(dialogue, i, "book it", "(Book)") for dialogue, i in (*train, ("dev", 0), ("test", 0))]
     (folder / DIALOGUES).write_bytes(gzip.compress(to_dialogue_lines(turns), mtime=0))
@@ -32,14 +42,30 @@ def write_smcalflow(folder: Path) -> None:
     (folder / DEV_LIST).write_bytes(to_id_list(turns[-2:-1]))
 
 
-WRITERS = {"overnight": write_overnight, "smcalflow": write_smcalflow}
+def write_smcalflow_with_training_set(folder: Path) -> None:
+    """Write the same files, and the training dialogues with the list of their ids."""
+    write_smcalflow(folder)
+    turns = [TurnRow("train", i, "cancel it", "(Cancel)") for i in range(3)]
+    (folder / TRAIN_DIALOGUES).write_bytes(gzip.compress(to_dialogue_lines(turns), mtime=0))
+    (folder / TRAIN_LIST).write_bytes(to_id_list(turns[1:]))
 
 
-@pytest.mark.parametrize("name", DATASETS.names)
+WRITERS = [
+    ("overnight", write_overnight),
+    ("smcalflow", write_smcalflow),
+    ("smcalflow", write_smcalflow_with_training_set),
+]
+
+
+def test_every_dataset_has_files_for_the_laws() -> None:
+    assert {name for name, _ in WRITERS} == set(DATASETS.names)
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS)
 @pytest.mark.parametrize("law", DATASET_LAWS, ids=lambda law: law.__name__)
-def test_a_dataset_obeys_the_law(law: Law, name: str, tmp_path: Path) -> None:
+def test_a_dataset_obeys_the_law(law: Law, name: str, write: Callable[[Path], None], tmp_path: Path) -> None:
     source, folder = tmp_path / "source", tmp_path / "folder"
     source.mkdir()
     folder.mkdir()
-    WRITERS[name](source)
+    write(source)
     law(DATASETS[name], source, folder)

@@ -1,7 +1,6 @@
 """Overnight: downloading and importing, from SEMPRE files or JSON lines, give the same stored files."""
 
 import gzip
-import hashlib
 import json
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewparse.datasets.checksum import Checksum
 from fewparse.datasets.dataset import PublishedFile, Sources, mirror_variable
 from fewparse.datasets.overnight.dataset import OVERNIGHT
 from fewparse.datasets.overnight.files import read_sempre
@@ -327,7 +327,10 @@ def test_the_sources_have_two_files_per_domain() -> None:
     assert OVERNIGHT.domains == tuple(f"overnight/{domain}" for domain in DOMAINS)
     expected = {original_name(domain, part) for domain in DOMAINS for part in ("train", "test")}
     assert {file.path.name for file in sources.files} == expected
-    assert all(len(file.sha256) == 64 and file.size > 100_000 for file in sources.files)
+    for file in sources.files:
+        assert (file.checksum.kind, len(file.checksum.value), file.optional) == ("SHA-256", 64, False)
+        assert file.size is not None
+        assert file.size > 100_000
 
 
 @pytest.fixture
@@ -341,7 +344,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
         path = PurePosixPath("data") / "recipes" / original_name("recipes", part)
         content = original_form(examples).encode()
         files[f"/mirror/{path}"] = content
-        table.append(PublishedFile(path, len(content), hashlib.sha256(content).hexdigest()))
+        table.append(PublishedFile(path, len(content), Checksum.of(content)))
     monkeypatch.setattr(OVERNIGHT, "sources", Sources("http://127.0.0.1:9", tuple(table)))
     monkeypatch.setattr(OVERNIGHT, "domains", ("overnight/recipes",))
     return files

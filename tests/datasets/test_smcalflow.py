@@ -25,6 +25,8 @@ from support.smcalflow_files import (
     RULES,
     TABLES,
     TEST_LIST,
+    TRAIN_DIALOGUES,
+    TRAIN_LIST,
     TurnRow,
     publish,
     to_dialogue_lines,
@@ -76,10 +78,10 @@ def folder_with(folder: Path, files: dict[str, bytes]) -> Path:
 
 @pytest.fixture(autouse=True)
 def training_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the ids of the 300 training turns by those of two."""
+    """Replace the ids of the substitute of 300 training turns by those of two."""
     path = tmp_path / "training_ids.txt"
     path.write_bytes(to_id_list(TRAIN))
-    monkeypatch.setattr(smcalflow, "TRAINING_IDS", path)
+    monkeypatch.setattr(smcalflow, "SUBSTITUTE_IDS", path)
 
 
 @pytest.fixture(params=["release", "lines"])
@@ -102,14 +104,14 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_the_data_is_stored_as_one_domain_with_four_files_and_a_manifest(source: Path, data: Path) -> None:
+def test_the_data_is_stored_as_one_domain_with_four_files_notes_and_a_manifest(source: Path, data: Path) -> None:
     result = SMCALFLOW.import_from(source, data)
     (domain,) = result.stored
     assert result.stored == SMCALFLOW.stored(data)
     assert (domain.domain, domain.train, domain.test, domain.path) == ("smcalflow", 2, 2, data / "smcalflow")
     assert domain.others == (("dev_100", 1), ("full", 3))
     files = contents(data / "smcalflow")
-    assert set(files) == {*SPLITS, "manifest.json"}
+    assert set(files) == {*SPLITS, "data_notes.txt", "manifest.json"}
     assert files["test.jsonl"].decode() == (
         '{"utterance": "at noon ", "program": "(At #(Number 12))", "context": "With  whom?"}\n'
         '{"utterance": "à midi ?", "program": "(At #(Number 12))"}\n'
@@ -138,7 +140,7 @@ def test_files_may_be_compressed_and_in_subfolders_with_other_files(tmp_path: Pa
     forms["other lines"] |= {name: LINES[name] for name in ("dev_200.jsonl", "dev_100.jsonl")}
     for name, files in forms.items():
         below = folder_with(tmp_path / name / "data" / "deep", files)
-        (below / "ids_train_300_stratified.txt").write_text("not this one")
+        (below / "ids_train_1000_stratified.txt").write_text("not this one")
         SMCALFLOW.import_from(tmp_path / name, tmp_path / "imported" / name)
     first, *others = (contents(tmp_path / "imported" / name) for name in forms)
     assert others == [first] * 3
@@ -172,8 +174,8 @@ def dialogues(draw: st.DrawFn) -> list[TurnRow]:
 def test_turns_written_in_either_format_are_read_back(turns: list[TurnRow]) -> None:
     used = [turn for turn in turns if not turn.skip]
     for read in (
-        read_dialogues(to_dialogue_lines(turns).decode(), Path("some")),
-        read_turns(to_turn_lines(turns).decode(), Path("some")),
+        read_dialogues(to_dialogue_lines(turns).decode().split("\n"), Path("some")),
+        read_turns(to_turn_lines(turns).decode().split("\n"), Path("some")),
     ):
         found = list(read)
         assert [turn.id for turn in found] == [turn.id for turn in used]
@@ -185,7 +187,7 @@ def test_turns_written_in_either_format_are_read_back(turns: list[TurnRow]) -> N
 def test_programs_get_single_spaces_and_their_depth_is_not_limited() -> None:
     deep = "( f\n  " * 20_000 + '"a  b"' + " ) " * 20_000
     for form, read in ((to_dialogue_lines, read_dialogues), (to_turn_lines, read_turns)):
-        (turn,) = read(form([TurnRow("a", 0, "u", deep)]).decode(), Path("some"))
+        (turn,) = read(form([TurnRow("a", 0, "u", deep)]).decode().split("\n"), Path("some"))
         assert turn.example.program == "(f " * 20_000 + '"a  b"' + ")" * 20_000
 
 
@@ -201,17 +203,20 @@ def test_turns_without_an_utterance_are_left_out_and_noted(source: Path, data: P
 
 
 def test_files_that_differ_from_the_published_ones_are_noted(release: Path, tmp_path: Path, data: Path) -> None:
-    *unpublished, grammar = SMCALFLOW.import_from(release, data).notes
-    assert unpublished == [
+    dialogues, training, *unpublished, grammar = SMCALFLOW.import_from(release, data).notes
+    assert [dialogues, *unpublished] == [
         f"{release / name} is not the published file; imported unchanged"
         for name in (DIALOGUES, TEST_LIST, DEV_LIST)
     ]
+    assert training.startswith(
+        f"not in {release}: train.dataflow_dialogues_ir.jsonl, ids_train_300_stratified.txt"
+    )
     assert grammar.startswith(f"not in {release}: ")
     assert all(name in grammar for name in (*RULES, *TABLES))
-    single = folder_with(tmp_path / "lines", {**LINES, "train_300.jsonl": to_turn_lines(TRAIN[::-1])})
+    single = folder_with(tmp_path / "lines", LINES)
     notes = SMCALFLOW.import_from(single, data).notes[:-1]
     assert [note.partition(" has other turns than the official split")[0] for note in notes] == [
-        str(single / name) for name in ("train_300.jsonl", "dev_200.jsonl", "dev_100.jsonl")
+        str(single / name) for name in ("dev_200.jsonl", "dev_100.jsonl")
     ]
 
 
@@ -229,7 +234,8 @@ def test_a_missing_optional_file_is_noted_and_deleted_if_stored_before(
     SMCALFLOW.import_from(folder_with(tmp_path / "whole", files), data)
     source = folder_with(tmp_path / "part", {name: content for name, content in files.items() if name != without})
     result = SMCALFLOW.import_from(source, data)
-    assert set(contents(data / "smcalflow")) == {"examples.jsonl", "test.jsonl", "manifest.json", left}
+    stored = {"examples.jsonl", "test.jsonl", "data_notes.txt", "manifest.json", left}
+    assert set(contents(data / "smcalflow")) == stored
     lost = "full.jsonl" if left == "dev_100.jsonl" else "dev_100.jsonl"
     assert f"not in {source}: {without.removesuffix('.gz')}; {lost} is not made" in result.notes
     assert result.stored == SMCALFLOW.stored(data)
@@ -323,7 +329,7 @@ ANSWER = '"original_text": "With  whom?"'
         broken(DIALOGUES, on_third_line("(At", "((At"), 3, r"cc-3,1:1:1: this \( is never", "bad program"),
         broken(DIALOGUES, on_third_line("(At #(Number 12))", " "), 3, "not an S-expression", "blank program"),
         broken(DIALOGUES, on_third_line('index": 1', 'index": 0'), 3, "turn cc-3,0 is also in line 3", "twice"),
-        broken(DIALOGUES, lambda _: "\n", None, "the file has no turns", "empty"),
+        broken(DIALOGUES, lambda _: "\n", None, "the file has none of the expected turns", "empty"),
         broken(TEST_LIST, added("bb-2,1\n"), 3, "turn bb-2,1 is not among the usable turns", "no such turn"),
         broken(TEST_LIST, added("zz-9,0\n"), 3, "turn zz-9,0 is not among the usable turns", "no such dialogue"),
         broken(TEST_LIST, added("aa-1,1\n"), 3, "turn aa-1,1 is not among the usable turns", "skipped"),
@@ -346,7 +352,7 @@ def test_an_error_in_a_published_file_is_reported_with_its_line(
     ("name", "change", "line", "message"),
     [
         broken("train_300.jsonl", lambda c: c[:-30], 2, "not valid JSON", "half a line"),
-        broken("train_300.jsonl", lambda _: "", None, "the file has no turns", "empty"),
+        broken("train_300.jsonl", lambda _: "", None, "the file has none of the expected turns", "empty"),
         broken(
             "dev_200.jsonl", lambda c: c.replace("utterance", "u", 1), 1, "`utterance` is missing", "no utterance"
         ),
@@ -445,15 +451,19 @@ def test_a_domain_without_examples_is_damaged(source: Path, data: Path) -> None:
     assert [domain.damage for domain in SMCALFLOW.stored(data)] == ["examples.jsonl is missing"]
 
 
-def test_the_sources_have_dialogues_two_id_lists_and_the_grammar() -> None:
+def test_the_sources_have_dialogues_three_id_lists_and_the_grammar() -> None:
     sources = SMCALFLOW.sources
     assert sources.base_url == (
         "https://raw.githubusercontent.com/microsoft/semantic_parsing_with_constrained_lm/"
         "b22f5186ee6e66dfaf3808cd3e5f850f1e015469"
     )
-    assert set(sources.hashes) == {DIALOGUES, TEST_LIST, DEV_LIST, *TABLES, *RULES}
-    assert len(sources.files) == 12
-    assert all(len(file.sha256) == 64 and file.size > 0 for file in sources.files)
+    assert set(sources.checksums) == {DIALOGUES, TEST_LIST, DEV_LIST, TRAIN_DIALOGUES, TRAIN_LIST, *TABLES, *RULES}
+    assert len(sources.files) == 14
+    assert {file.path.name for file in sources.files if file.optional} == {TRAIN_DIALOGUES, TRAIN_LIST}
+    for file in sources.files:
+        blob = file.path.name == TRAIN_DIALOGUES
+        assert (file.checksum.kind, len(file.checksum.value)) == (("git blob id", 40) if blob else ("SHA-256", 64))
+        assert (file.size is None) == blob
 
 
 @pytest.fixture
@@ -467,13 +477,13 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 def test_a_download_stores_the_same_files_as_an_import(
     tiny: dict[str, bytes], source: Path, tmp_path: Path
 ) -> None:
-    reported: list[tuple[int, int]] = []
+    reported: list[tuple[int, int | None]] = []
     with serving() as server:
         server.files = tiny
         result = SMCALFLOW.download(
             tmp_path / "fetched", lambda done, total: reported.append((done, total)), f"{server.address}/mirror/"
         )
-    assert result.notes == ()
+    assert [note.rpartition("; ")[2] for note in result.notes] == ["training examples are a substitute"]
     assert reported[-1] == (sum(map(len, tiny.values())),) * 2
     SMCALFLOW.import_from(source, tmp_path / "imported")
     fetched = contents(tmp_path / "fetched" / "smcalflow")

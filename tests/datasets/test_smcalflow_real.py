@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.datasets.smcalflow.dataset import SMCALFLOW, TRAINING_IDS
+from fewparse.datasets.smcalflow.dataset import SMCALFLOW, SUBSTITUTE_IDS
 from fewparse.domains.examples import read_examples
 from fewparse.testing.datasets import contents
 from support.file_server import serving
@@ -29,10 +29,10 @@ SPLITS = ("examples.jsonl", "test.jsonl", "dev_100.jsonl", "full.jsonl")
 
 @needs_real_data
 def test_the_real_turns_are_the_published_and_selected_ones() -> None:
-    hashes = SMCALFLOW.sources.hashes
+    checksums = SMCALFLOW.sources.checksums
     for name, listed in (("dev_200.jsonl", TEST_LIST), ("dev_100.jsonl", DEV_LIST)):
-        assert hashlib.sha256(to_id_list(real_rows(name))).hexdigest() == hashes[listed]
-    assert TRAINING_IDS.read_bytes() == to_id_list(real_rows("train_300.jsonl"))
+        assert hashlib.sha256(to_id_list(real_rows(name))).hexdigest() == checksums[listed].value
+    assert SUBSTITUTE_IDS.read_bytes() == to_id_list(real_rows("train_300.jsonl"))
 
 
 def test_the_real_data_has_its_counts_and_shares_no_dialogue_with_training(smcalflow_data: Path) -> None:
@@ -62,6 +62,6 @@ def test_the_real_data_is_the_same_when_downloaded_or_imported(
     with serving() as server:
         server.files = publish(files, monkeypatch)
         result = SMCALFLOW.download(tmp_path, base_url=f"{server.address}/mirror")
-    assert result.notes == ()
+    assert [note.rpartition("; ")[2] for note in result.notes] == ["training examples are a substitute"]
     fetched, imported = contents(tmp_path / "smcalflow"), contents(smcalflow_data / "smcalflow")
     assert {name: content for name, content in fetched.items() if not name.startswith("original/")} == imported

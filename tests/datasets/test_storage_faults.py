@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 import pytest
 
-from fewparse import load_domain
-from fewparse.datasets import replacement, storage
+from fewparse import load_domain, replacement
+from fewparse.datasets import storage
 from fewparse.datasets.overnight.dataset import OVERNIGHT
 from fewparse.datasets.smcalflow.dataset import SMCALFLOW
 from fewparse.errors import DataUnavailable

@@ -3,8 +3,8 @@
 from fewparse.domains.load import load_domain
 from fewparse.evaluate.metrics import Judge
 from fewparse.lm.adapter import read_adapter
+from fewparse.lm.catalogue import SMOLLM2
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.lm.weights import SMOLLM2
 from fewparse.parser import Parser
 from support.campaign import sizes
 

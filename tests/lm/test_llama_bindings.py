@@ -12,9 +12,9 @@ import pytest
 from fewparse.errors import CorruptModel, ModelError, ModelUnavailable, RuntimeMismatch
 from fewparse.lm import llama
 from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.evaluator import log_softmax
 from fewparse.lm.lifetime import Lifetime
 from fewparse.lm.llama_model import Llama
-from fewparse.lm.local import log_softmax
 from fewparse.lm.model import Token
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import pull

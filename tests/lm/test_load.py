@@ -54,9 +54,15 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def test_the_names_of_the_bundled_kinds() -> None:
-    assert model_names() == ("embedded", "gguf:PATH", "hf:PATH_OR_NAME", "openai:NAME", "openai-chat:NAME")
+    assert model_names() == (
+        "embedded[:NAME]",
+        "gguf:PATH",
+        "hf:PATH_OR_NAME",
+        "openai:NAME",
+        "openai-chat:NAME",
+    )
     assert model_names(lambda kind: kind.remote) == ("openai:NAME", "openai-chat:NAME")
-    assert model_names(lambda kind: kind.adapters) == ("embedded", "gguf:PATH")
+    assert model_names(lambda kind: kind.adapters) == ("embedded[:NAME]", "gguf:PATH")
 
 
 def test_a_folder_is_not_a_model(tmp_path: Path) -> None:
@@ -67,13 +73,19 @@ def test_a_folder_is_not_a_model(tmp_path: Path) -> None:
 def test_the_error_for_an_unknown_model_suggests_a_name() -> None:
     with pytest.raises(UnknownName, match="embeded") as caught:
         open_model("embeded")
-    assert caught.value.hint == "Did you mean embedded?"
+    assert caught.value.hint == "Did you mean embedded[:NAME]?"
 
 
-@pytest.mark.parametrize("name", ["", ":", "embedded:", "embedded:smollm2-135m", "nowhere:model"])
+@pytest.mark.parametrize("name", ["", ":", "embedded:", "nowhere:model"])
 def test_other_names_are_unknown(name: str) -> None:
     with pytest.raises(UnknownName, match="unknown model"):
         open_model(name)
+
+
+def test_the_error_for_an_unknown_embedded_model_suggests_a_name() -> None:
+    with pytest.raises(UnknownName, match="unknown embedded model 'smollm'") as caught:
+        open_model("embedded:smollm")
+    assert caught.value.hint == "Did you mean smollm2-135m?"
 
 
 @pytest.mark.parametrize("name", ["gguf", "gguf:"])
@@ -82,8 +94,9 @@ def test_gguf_needs_a_path(name: str) -> None:
         open_model(name)
 
 
-def test_close_may_be_called_twice() -> None:
-    opened = open_model()
+@pytest.mark.parametrize("name", ["embedded", "embedded:smollm2-135m"])
+def test_the_default_model_has_two_names_and_may_be_closed_twice(name: str) -> None:
+    opened = open_model(name)
     assert opened.name == "embedded:smollm2-135m"
     opened.close()
     opened.close()
@@ -102,7 +115,7 @@ def test_an_entry_point_adds_a_kind(install: Install) -> None:
 
 def test_a_remote_kind_takes_the_options_of_a_server(install: Install) -> None:
     install(toy_served="toy_plugin:open_remote")
-    remote = remote_settings("toy-served:a", base_url="http://127.0.0.1:9")
+    remote = remote_settings(["toy-served:a"], base_url="http://127.0.0.1:9")
     assert remote is not None
     assert open_model("toy-served:a", remote=remote).name == "a at http://127.0.0.1:9"
 
@@ -116,7 +129,7 @@ def test_a_plain_opener_is_a_local_kind(install: Install) -> None:
     assert kind is not None
     assert (kind.argument, kind.remote, kind.adapters) == ("NAME", False, False)
     with pytest.raises(UsageError, match="--base-url"):
-        remote_settings("toy:abc", base_url="http://127.0.0.1:9")
+        remote_settings(["toy:abc"], base_url="http://127.0.0.1:9")
 
 
 def test_a_kind_that_cannot_be_imported_is_skipped_with_a_warning(install: Install) -> None:

@@ -15,6 +15,7 @@ import pytest
 from fewparse.errors import CorruptModel, ModelError, ModelUnavailable
 from fewparse.lm import checked_files, model_file, trial, weights
 from fewparse.lm.adapter import read_adapter
+from fewparse.lm.catalogue import SMOLLM2
 from fewparse.lm.checked_files import RECORD, checked_sha256, has_passed, record_passed
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.gguf import file_sha256, read_gguf
@@ -310,7 +311,7 @@ def test_the_embedded_model_with_other_bytes_is_damaged_by_every_name(isolated_c
 def test_a_copy_of_the_embedded_model_with_other_bytes_is_a_warning(file: Path, whole: bytes) -> None:
     file.write_bytes(whole)
     with file.open("r+b") as opened:
-        opened.truncate(weights.SMOLLM2.size)
+        opened.truncate(SMOLLM2.size)
     with pytest.warns(UserWarning, match="a copy of it would be damaged"):
         check_model(file)
 

@@ -45,7 +45,7 @@ def adapted_model(model: EmbeddedModel, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(
     params=[
-        *("model", "adapted_model", "transformers_model", "toy"),
+        *("model", "gemma", "adapted_model", "transformers_model", "toy"),
         *("served_model", "toy_served", "toy_served_as_text"),
     ]
 )

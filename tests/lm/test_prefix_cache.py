@@ -5,6 +5,7 @@ import math
 import pytest
 
 from fewparse.errors import ContextOverflow
+from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.local import LocalModel
 from fewparse.lm.model import Prefix, Sampling, Token
 from fewparse.lm.usage import Usage
@@ -120,6 +121,56 @@ def test_more_prefixes_than_sequences_are_evaluated_correctly(clean: LocalModel)
         alone = clean.next_tokens(prompt, [prefixes[i]], 3, STOP, Usage())[0]
         assert results[i].end_logprob == pytest.approx(alone.end_logprob, abs=NOISE)
         assert clean.score(prompt, [prefixes[i]], [comma], Usage())[0] == pytest.approx(scores[i], abs=NOISE)
+
+
+def test_totals_are_the_sums_of_the_scores(clean: LocalModel) -> None:
+    prompt = plain_prompt("1.")
+    firsts = [clean.tokenize(f" {text}\n2.") for text in ("call Ann", "call Ann and Bob", "write to Ann")]
+    seconds = [clean.tokenize(text) for text in (" call", " call Bob", " write to Bob", "")]
+    pairs = [(first, second) for first in [(), *firsts] for second in seconds]
+    totals = clean.total_logprobs(prompt, [p for p, _ in pairs], [c for _, c in pairs], Usage())
+    for (prefix, continuation), total in zip(pairs, totals, strict=True):
+        alone = clean.score(prompt, [prefix], [continuation], Usage())[0]
+        assert total == pytest.approx(math.fsum(alone), abs=NOISE)
+
+
+def test_totals_of_more_continuations_than_sequences_evaluate_each_inner_token_once(model: EmbeddedModel) -> None:
+    prompt, words = plain_prompt("Word:"), distinct_words(model, 300)
+    model.next_tokens(prompt, [()], 1, STOP, Usage())
+    continuations = [(*words[0], *word, *words[1]) for word in words]
+    usage = Usage()
+    totals = model.total_logprobs(prompt, [()] * 300, continuations, usage)
+    assert usage.forward_tokens == 1 + 300  # the common first token, and the second of each
+    assert usage.prefill_tokens == 0
+    for i in (0, 150, 299):
+        assert totals[i] == pytest.approx(
+            sum(model.score(prompt, [()], [continuations[i]], Usage())[0]), abs=NOISE
+        )
+    assert model.total_logprobs(prompt, [()] * 300, continuations, Usage()) == totals
+
+
+def test_totals_do_not_change_a_search_that_follows(model: EmbeddedModel) -> None:
+    prompt, words = plain_prompt("Colours:"), distinct_words(model, 5)
+    before = model.next_tokens(prompt, [(), *words], 3, STOP, Usage())
+    model.total_logprobs(prompt, words, words, Usage())
+    assert model.next_tokens(prompt, [(), *words], 3, STOP, Usage()) == before
+
+
+def test_an_interrupted_query_for_totals_leaves_a_usable_cache(
+    model: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt, words = plain_prompt("Animals:"), distinct_words(model, 5)
+    pairs = [(*one, *other) for one in words for other in words]
+    expected = model.total_logprobs(prompt, [()] * 25, pairs, Usage())
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model._llama, "decode_tree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.total_logprobs(prompt, [()] * 25, pairs, Usage())
+    assert model.total_logprobs(prompt, [()] * 25, pairs, Usage()) == expected
 
 
 def test_a_prompt_beyond_the_context_is_rejected_before_evaluation(local: LocalModel) -> None:

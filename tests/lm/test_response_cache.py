@@ -87,7 +87,7 @@ def test_it_behaves_like_a_persistent_dictionary(actions: list[tuple[str, str, A
             assert repr(found) == repr(oracle.get(key))  # repr distinguishes 1, 1.0 and True
         statistics = cache.statistics()
         assert statistics.entries == len(oracle)
-        assert statistics.response_bytes == sum(len(json.dumps(v, separators=(",", ":"))) for v in oracle.values())
+        assert statistics.entry_bytes == sum(len(json.dumps(v, separators=(",", ":"))) for v in oracle.values())
         cache.close()
 
 
@@ -116,7 +116,7 @@ def test_statistics_have_hits_and_misses_of_this_process_and_times(path: Path) -
         for key in ("a", "b", "c", "a"):
             cache.get(key)
         found = cache.statistics()
-    assert (found.entries, found.response_bytes, found.limit) == (2, len('[1]"\\u00e9"'), 5000)
+    assert (found.entries, found.entry_bytes, found.limit) == (2, len('[1]"\\u00e9"'), 5000)
     assert (found.hits, found.misses) == (3, 1)
     assert found.oldest is not None
     assert found.newest is not None
@@ -201,11 +201,11 @@ def test_the_least_recently_used_are_evicted_down_to_nine_tenths(
         for i in range(10):
             cache.put(str(i), "x" * 98)
             advance(100)
-        assert cache.statistics().response_bytes == 1000
+        assert cache.statistics().entry_bytes == 1000
         assert cache.get("0") == cache.get("2") == "x" * 98
         advance(100)
         cache.put("new", "x" * 98)
-        assert cache.statistics().response_bytes == 900
+        assert cache.statistics().entry_bytes == 900
         assert [key for key in (*map(str, range(10)), "new") if cache.get(key) is None] == ["1", "3"]
 
 
@@ -247,9 +247,9 @@ def test_the_limit_holds_and_the_latest_response_is_always_found(
             if size + 2 <= limit:
                 assert cache.get(str(key)) == "x" * size
             statistics = cache.statistics()
-            assert statistics.response_bytes <= limit
+            assert statistics.entry_bytes <= limit
         left = [found for key in range(9) if (found := cache.get(str(key))) is not None]
-        assert sum(len(found) + 2 for found in left) == cache.statistics().response_bytes
+        assert sum(len(found) + 2 for found in left) == cache.statistics().entry_bytes
         assert len(left) == cache.statistics().entries
 
 
@@ -261,7 +261,7 @@ def test_clearing_shrinks_the_file(path: Path) -> None:
         assert before > 2_500_000
         assert cache.clear() == 500
         after = cache.statistics()
-        assert (after.entries, after.response_bytes) == (0, 0)
+        assert (after.entries, after.entry_bytes) == (0, 0)
         assert after.file_bytes < 100_000
         cache.put("a", 1)
         assert cache.get("a") == 1
@@ -368,7 +368,7 @@ for i in range(100_000):
     assert found
     assert all(len(value) == 1000 and len(set(value)) == 1 for value in found)
     assert len(found) == statistics.entries
-    assert sum(len(json.dumps(v, separators=(",", ":"))) for v in found) == statistics.response_bytes
+    assert sum(len(json.dumps(v, separators=(",", ":"))) for v in found) == statistics.entry_bytes
 
 
 # Damaged files.

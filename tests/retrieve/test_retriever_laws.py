@@ -1,6 +1,7 @@
 """The laws of a retriever for every retriever of the table, and the ranking of each."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,11 @@ POOL = [
     "write down: buy milk",
     "turn on the lamp",
 ]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stored(isolated_cache: Path) -> None:
+    """No similarity of an earlier test or run is found."""
 
 
 def opened(name: str, pool: list[str], model: EmbeddedModel | ToyModel, seed: int = 0) -> Retriever:

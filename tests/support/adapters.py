@@ -1,6 +1,6 @@
-"""Small random adapters for the embedded model, written by the `gguf` library that other tools use."""
+"""Small random adapters for the embedded models, written by the `gguf` library that other tools use."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ SHAPES = {  # rows, columns
     "ffn_up": (1536, 576),
     "ffn_down": (576, 1536),
 }
+GEMMA_SHAPES = {"attn_q": (1024, 640), "attn_v": (256, 640), "ffn_down": (640, 2048)}
 RANK = 2
 
 
@@ -48,10 +49,12 @@ def write_adapter(
     blocks: Iterable[int] = (3, 14, 25),
     matrices: Iterable[str] = ("attn_q", "attn_v", "ffn_down"),
     too_wide: int = 0,
+    architecture: str = "llama",
+    shapes: Mapping[str, tuple[int, int]] = SHAPES,
 ) -> Path:
     """Write an adapter with random weights; strength 0 changes nothing, `too_wide` columns make it unfit."""
     random = np.random.default_rng(seed)
-    writer = gguf.GGUFWriter(str(path), "llama")
+    writer = gguf.GGUFWriter(str(path), architecture)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", float(RANK))
@@ -60,7 +63,7 @@ def write_adapter(
         writer.add_string(PROVENANCE, text)
     for block in blocks:
         for matrix in matrices:
-            rows, columns = SHAPES[matrix]
+            rows, columns = shapes[matrix]
             down = random.normal(size=(RANK, columns + too_wide))
             up = random.normal(size=(rows, RANK)) * strength
             writer.add_tensor(f"blk.{block}.{matrix}.weight.lora_a", down.astype(np.float16))

@@ -14,6 +14,7 @@ from unittest import mock
 from fewparse.cli import main
 from fewparse.cli.console import DEFECT
 from fewparse.lm import weights
+from fewparse.lm.catalogue import find_weights
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.load import EMBEDDED, MODEL_KINDS, ModelKind, ModelSettings
 
@@ -79,25 +80,26 @@ def start_process(*arguments: str) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def shared_model() -> Iterator[None]:
-    """Let the model kind `embedded` open one model for all commands."""
-    kind = ModelKind(open_shared, adapters=True)
+    """Let the model kind `embedded` open each model once for all commands."""
+    kind = ModelKind(open_shared, argument="NAME", optional=True, adapters=True)
     with mock.patch.dict(MODEL_KINDS._loaded, {EMBEDDED: kind}):
         yield
 
 
-def open_shared(_: str, settings: ModelSettings) -> EmbeddedModel:
-    """Return the embedded model, loaded on first use."""
-    return loaded_model(weights.pull(progress=settings.progress))
+def open_shared(name: str, settings: ModelSettings) -> EmbeddedModel:
+    """Return an embedded model, loaded on first use."""
+    found = find_weights(name)
+    return loaded_model(weights.pull(found, progress=settings.progress), found.name)
 
 
 @cache
-def loaded_model(path: Path) -> EmbeddedModel:
-    """Return the model of a file, under the name of the embedded one."""
-    return SharedModel(path, name=f"{EMBEDDED}:{weights.SMOLLM2.name}")
+def loaded_model(path: Path, name: str) -> EmbeddedModel:
+    """Return the model of a file, under its name in the catalogue."""
+    return SharedModel(path, name=f"{EMBEDDED}:{name}")
 
 
 class SharedModel(EmbeddedModel):
-    """The embedded model, which stays open for the next command."""
+    """An embedded model, which stays open for the next command."""
 
     def close(self) -> None:
         """Do nothing."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Literal
 from unittest.mock import patch
 
-from fewparse.datasets import replacement
+from fewparse import replacement
 from fewparse.errors import FewparseError
 
 Fault = Literal["kill", "half write", "disk full"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fewparse.datasets.checksum import Checksum
 from fewparse.datasets.dataset import PublishedFile, Sources, mirror_variable
 from fewparse.datasets.smcalflow.dataset import SMCALFLOW as DATASET
 from support.data import SMCALFLOW
@@ -18,6 +19,8 @@ from support.data import SMCALFLOW
 REAL = SMCALFLOW
 DIALOGUES = "valid.dataflow_dialogues_ir.jsonl.gz"
 TEST_LIST, DEV_LIST = "ids_dev_200_uniform.txt", "ids_dev_100_uniform.txt"
+TRAIN_DIALOGUES, TRAIN_LIST = "train.dataflow_dialogues_ir.jsonl.gz", "ids_train_300_stratified.txt"
+OPTIONAL = (TRAIN_DIALOGUES, TRAIN_LIST)
 TABLES = ("types.csv", "specialTypes.csv", "templates.csv")
 RULES = ("entities.scfg", "enum_wrappers.scfg", "enums.scfg", "fluenter.scfg", "quoted.scfg", "start.scfg")
 needs_real_data = pytest.mark.skipif(
@@ -98,13 +101,23 @@ def add_skipped_turns(turns: Sequence[TurnRow]) -> list[TurnRow]:
     return complete
 
 
+def git_blob(content: bytes) -> Checksum:
+    """Return the id of a git blob, as `git hash-object` prints it."""
+    return Checksum("git blob id", hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest())
+
+
 def publish(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """Replace the published files by these; returns them by their URL paths on a mirror."""
+    """Replace the published files by these; returns them by their URL paths on a mirror.
+
+    The files of the training set are known by their git blobs and are optional.
+    """
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv(mirror_variable("smcalflow"), raising=False)
     paths = {name: PurePosixPath("some") / "folder" / name for name in files}
     table = tuple(
-        PublishedFile(paths[name], len(content), hashlib.sha256(content).hexdigest())
+        PublishedFile(paths[name], len(content), Checksum.of(content))
+        if name not in OPTIONAL
+        else PublishedFile(paths[name], None, git_blob(content), optional=True)
         for name, content in files.items()
     )
     monkeypatch.setattr(DATASET, "sources", Sources("http://127.0.0.1:9", table))

@@ -1,6 +1,6 @@
-"""`fewparse cache`: statistics of the response cache, and clearing it."""
+"""`fewparse cache`: statistics of the caches, and clearing them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Annotated
@@ -11,50 +11,65 @@ from rich.filesize import decimal
 from fewparse.cli.console import echo, err
 from fewparse.errors import FewparseError
 from fewparse.lm.response_cache import ResponseCache, response_cache_path
+from fewparse.retrieve.similarity_store import open_similarities
 from fewparse.text import to_json
 
-app = typer.Typer(help="Inspect or clear the cache of responses of remote models.", no_args_is_help=True)
+app = typer.Typer(
+    help="Inspect or clear the caches: responses of remote models, similarities of utterances.",
+    no_args_is_help=True,
+)
+Open = Callable[[Callable[[str], None]], ResponseCache]
+
+CACHES: dict[str, Open] = {
+    "responses": lambda on_warning: ResponseCache(response_cache_path(), on_warning=on_warning),
+    "similarities": open_similarities,
+}
+"""How each cache is opened, by the name of its entries."""
 
 
 @app.command()
 def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as one JSON object.")] = False,
 ) -> None:
-    """Show the path of the response cache, the number of responses and their size."""
-    with open_cache() as cache:
-        found = cache.statistics()
-    if as_json:
-        numbers = {
+    """Show the path of each cache, the number of its entries and their size."""
+    numbers: dict[str, dict[str, object]] = {}
+    lines: list[str] = []
+    for entries, open_cache in CACHES.items():
+        with opened_cache(open_cache) as cache:
+            found = cache.statistics()
+        numbers[entries] = {
             "path": str(cache.path),
             "entries": found.entries,
-            "response_bytes": found.response_bytes,
+            "entry_bytes": found.entry_bytes,
             "file_bytes": found.file_bytes,
             "limit_bytes": found.limit,
             "oldest": found.oldest and found.oldest.isoformat(),
             "newest": found.newest and found.newest.isoformat(),
         }
-        echo(to_json(numbers))
-        return
-    echo(f"{cache.path}: {decimal(found.file_bytes)}")
-    echo(f"{found.entries:,} responses, {decimal(found.response_bytes)} of at most {decimal(found.limit)}")
-    if found.oldest and found.newest:
-        echo(f"oldest from {local_time(found.oldest)}, newest from {local_time(found.newest)}")
+        lines.append(f"{cache.path}: {decimal(found.file_bytes)}")
+        lines.append(
+            f"{found.entries:,} {entries}, {decimal(found.entry_bytes)} of at most {decimal(found.limit)}"
+        )
+        if found.oldest and found.newest:
+            lines.append(f"oldest from {local_time(found.oldest)}, newest from {local_time(found.newest)}")
+    echo(to_json(numbers) if as_json else "\n".join(lines))
 
 
 @app.command()
 def clear() -> None:
-    """Delete all responses from the cache."""
-    with open_cache() as cache:
-        size = cache.statistics().response_bytes
-        entries = cache.clear()
-    echo(f"{entries:,} responses deleted, {decimal(size)}")
+    """Delete everything from the caches."""
+    for entries, open_cache in CACHES.items():
+        with opened_cache(open_cache) as cache:
+            size = cache.statistics().entry_bytes
+            deleted = cache.clear()
+        echo(f"{deleted:,} {entries} deleted, {decimal(size)}")
 
 
 @contextmanager
-def open_cache() -> Iterator[ResponseCache]:
-    """Open the user's cache; print its warnings on standard error, raise `FewparseError` if it cannot be used."""
+def opened_cache(open_cache: Open) -> Iterator[ResponseCache]:
+    """Open a cache; print its warnings on standard error, raise `FewparseError` if it cannot be used."""
     messages: list[str] = []
-    with closing(ResponseCache(response_cache_path(), on_warning=messages.append)) as cache:
+    with closing(open_cache(messages.append)) as cache:
         yield cache
         if not cache.working:
             raise FewparseError(messages.pop())

@@ -1,7 +1,7 @@
 """Shared by all commands: consoles, errors and warnings, lines of standard input, opening models."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,8 @@ from fewparse.domains.domain import Domain
 from fewparse.errors import FewparseError, UsageError, listed
 from fewparse.example import Target
 from fewparse.grammar.rules import undefined
-from fewparse.lm.load import open_model
+from fewparse.lm.load import NamedModel, open_model
 from fewparse.lm.model import LanguageModel
-from fewparse.lm.weights import Progress as Report
 from fewparse.text import printable
 
 if TYPE_CHECKING:
@@ -79,18 +78,28 @@ def opened_model(name: str, remote: "RemoteSettings | None" = None) -> Iterator[
 
 
 @contextmanager
-def download_progress(what: str = "the model") -> Iterator[Report]:
-    """Show a progress bar on standard error once a download starts."""
+def named_model(name: str | None, remote: "RemoteSettings | None" = None) -> Iterator[NamedModel | None]:
+    """Return a model that is opened when it is used first, and close it at the end; None without a name."""
+    if name is None:
+        yield None
+        return
+    with closing(NamedModel(name, remote=remote)) as model:
+        yield model
+
+
+@contextmanager
+def download_progress(what: str = "the model") -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show a progress bar on standard error once a download starts; its total is None if it is unknown."""
     labels = {"download": f"Downloading {what}", "unpack": f"Unpacking {what}"}
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
     tasks: dict[str, TaskID] = {}
 
-    def report(stage: str, done: int, total: int) -> None:
+    def report(stage: str, done: int, total: int | None) -> None:
         progress.start()
         if stage not in tasks:
             tasks[stage] = progress.add_task(labels[stage], total=total)
-        progress.update(tasks[stage], completed=min(done, total))
+        progress.update(tasks[stage], completed=done if total is None else min(done, total))
 
     try:
         yield report

@@ -83,6 +83,7 @@ def summary(stored: StoredDomain) -> str:
         return f"{stored.domain}: damaged: {stored.damage}, in {stored.path}. {store_again(stored.domain)}"
     counts = (("train", stored.train), ("test", stored.test), *stored.others)
     listed = f"{stored.domain}: {', '.join(f'{count} {split}' for split, count in counts)}, in {stored.path}"
+    listed += "".join(f"; {note}" for note in stored.data_notes)
     if stored.verified:
         return listed
     return f"{listed}; not verified, stored by an earlier version. {store_again(stored.domain)}"

@@ -96,7 +96,7 @@ def check(
     model: Annotated[
         str,
         typer.Option(
-            help="Model whose tokens must spell all outputs: embedded | gguf:PATH | hf:PATH_OR_NAME | none."
+            help="Model whose tokens must spell all outputs: embedded[:NAME] | gguf:PATH | hf:PATH_OR_NAME | none."
         ),
     ] = EMBEDDED,
     grammar: options.Grammar = None,

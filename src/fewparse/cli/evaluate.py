@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from fewparse.cli import options
-from fewparse.cli.console import echo, err, opened_model, warn, warn_of_gaps
+from fewparse.cli.console import echo, err, named_model, opened_model, warn, warn_of_gaps
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
@@ -81,6 +81,7 @@ def evaluation(
     prompt: options.Prompt = None,
     examples: options.Examples = None,
     retriever: options.Retriever = None,
+    retriever_model: options.RetrieverModel = None,
     order: options.Order = None,
     model: options.Model = EMBEDDED,
     adapter: options.Adapter = None,
@@ -126,6 +127,7 @@ def evaluation(
         "prompt": prompt,
         "examples": examples,
         "retriever": retriever,
+        "retriever_model": retriever_model,
         "order": order,
         "adapter": adapter,
     }
@@ -163,23 +165,38 @@ def evaluation(
     if folder:
         check_report(folder)
     remote = remote_settings(
-        model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
+        [model, retriever_model],
+        base_url,
+        max_concurrency,
+        timeout,
+        deadline,
+        max_tokens_total,
+        max_cost,
+        cache,
+        context_length,
     )
-    with records.locked(), opened_model(model, remote) as opened:
+    with (
+        records.locked(),
+        opened_model(model, remote) as opened,
+        named_model(retriever_model, remote) as ranking,
+    ):
         for repair in records.repairs:
             warn(repair)
         simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
-        systems = parser_systems(loaded, opened, {name: {**shared, **chosen} for name, chosen in settings.items()})
+        chosen: dict[str, ParserOptions] = {name: {**shared, **own} for name, own in settings.items()}
+        systems = parser_systems(loaded, opened, chosen, ranking)
         with item_progress(len(items) * (len(simple) + len(systems)), systems[-1].name) as after:
             results = run_evaluation(loaded, [*simple, *systems], items, split, records, after)
     table = rows(results, systems[0].name)
+    retrieval = resolved.retriever + (f" of {ranking.name}" if ranking else "")
     title = (
         f"{loaded.name}: {len(items)} {split} items, target {resolved.target}, "
-        f"{len(loaded.examples)} training examples, {resolved.examples} in the prompt by {resolved.retriever} "
+        f"{len(loaded.examples)} training examples, {resolved.examples} in the prompt by {retrieval} "
         f"({resolved.order}), {opened.name}, compared by {criterion}"
     )
     if resolved.search.paper:
         title += "; paper mode"
+    title += "".join(f"; {note}" for note in loaded.data_notes)
     if coverage is not None:
         title += f"; the constraint accepts {coverage.correct} of {coverage.items} gold outputs"
     if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):

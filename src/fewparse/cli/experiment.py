@@ -2,8 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,23 +12,21 @@ from rich.text import Text
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, opened_model, out, warn
-from fewparse.cli.experiment_progress import duration, experiment_progress
+from fewparse.cli.experiment_progress import duration, experiment_progress, similarity_progress
 from fewparse.cli.remote import remote_settings
+from fewparse.cli.report import PAGE, make_report
 from fewparse.cli.trust import code_allowed
 from fewparse.domains.schema import validated
 from fewparse.errors import DomainError, UnknownName, UsageError
-from fewparse.evaluate.metrics import count
 from fewparse.evaluate.records import Records
 from fewparse.experiment.estimate import Estimate, estimate
 from fewparse.experiment.folder import ALL_ITEMS, Shard
 from fewparse.experiment.grid import AXES, ExperimentTable, varying
-from fewparse.experiment.plan import Plan, make_plan
+from fewparse.experiment.plan import MODELS, Plan, make_plan
 from fewparse.experiment.results import Results, record_files
 from fewparse.experiment.run import run_experiment
 from fewparse.files import parse_toml, read_text, user_path
 from fewparse.limits import SETTINGS_BYTES
-from fewparse.lm.load import kind_of
-from fewparse.lm.model import LanguageModel
 
 GRID = "Grid (each option may be repeated)"
 FLAGS = "the command line"
@@ -94,6 +91,14 @@ def experiment(
     trace: Annotated[
         bool, options.option(options.OUTPUT, "Record the events of every search.", "--trace")
     ] = False,
+    report: Annotated[
+        bool,
+        options.option(
+            options.OUTPUT,
+            "Whether to report the results at the end, as `fewparse report`.",
+            "--report/--no-report",
+        ),
+    ] = True,
     dry_run: Annotated[
         bool, options.option(options.OUTPUT, "Only say how much would be run, and roughly how long.", "--dry-run")
     ] = False,
@@ -130,7 +135,7 @@ def experiment(
     }
     table = experiment_table(file, given(axes), given(top), given(remote))
     name = table.name or (file.stem if file else "experiment")
-    results = run_table(
+    run_table(
         table,
         user_path(folder) if folder else Path(OUT) / re.sub(r"[^\w.-]+", "-", name),
         Shard.parse(shard) if shard else ALL_ITEMS,
@@ -138,9 +143,8 @@ def experiment(
         allow_code,
         extend,
         dry_run,
+        report,
     )
-    if results is not None:
-        show_results(results)
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
@@ -196,13 +200,15 @@ def run_table(
     allow_code: bool = False,
     extend: bool = False,
     dry_run: bool = False,
+    report: bool = True,
 ) -> Results | None:
     """Plan an experiment and run what is missing in its folder, with a progress display; return the results.
 
     With `dry_run`, only an estimate is printed, and None returned.
     """
-    plan = make_plan(table, data, lambda name: code_allowed(name, allow_code))
-    open_model = model_opener(table)
+    models = {str(cell.options[name]) for cell in table.cells() for name in MODELS if name in cell.options}
+    remote = remote_settings(sorted(models), **table.remote.model_dump())
+    plan = make_plan(table, data, lambda name: code_allowed(name, allow_code), remote)
     earlier = Records.read_only(record_files(folder)) if folder.is_dir() else {}
     estimates = estimate(plan, earlier, shard)
     if dry_run:
@@ -211,21 +217,19 @@ def run_table(
     missing = sum(each.missing for each in estimates)
     total = sum(item.index in shard for cell in plan.cells for item in plan.items[cell.cell.domain])
     with experiment_progress(total, total - missing, cell_labels(plan)) as listener:
-        return run_experiment(plan, folder, open_model, shard, extend, listener, warn)
-
-
-def model_opener(table: ExperimentTable) -> Callable[[str], AbstractContextManager[LanguageModel]]:
-    """Return how to open the models of an experiment; raise `UsageError` for a connection without such a model."""
-    connection = table.remote.model_dump()
-    models = {cell.model for cell in table.cells()}
-    remote = {name for name in models if (kind := kind_of(name)) is not None and kind.remote}
-    if not remote:
-        remote_settings(next(iter(models)), **connection)
-
-    def open_model(name: str) -> AbstractContextManager[LanguageModel]:
-        return opened_model(name, remote_settings(name, **connection) if name in remote else None)
-
-    return open_model
+        results = run_experiment(
+            plan,
+            folder,
+            lambda name: opened_model(name, remote),
+            shard,
+            extend,
+            listener,
+            warn,
+            similarity_progress,
+        )
+    if report:
+        make_report(results, folder, folder / PAGE)
+    return results
 
 
 def cell_labels(plan: Plan) -> dict[str, str]:
@@ -259,15 +263,3 @@ def dollars(cost: float | None) -> str:
     if cost is None:
         return "unknown"
     return f"${cost:.2f}" if cost else ""
-
-
-def show_results(results: Results) -> None:
-    """Print the accuracy of every cell."""
-    table = Table("cell", "items", "accuracy", box=None, pad_edge=False)
-    for cell in results.cell_results:
-        records = [record for _, record in cell.finished()]
-        accuracy = count([record.correct_within(1) for record in records])
-        low, high = accuracy.interval()
-        table.add_row(Text(cell.label), str(len(records)), f"{accuracy.value:.2f} ({low:.2f}-{high:.2f})")
-    out.print(table)
-    echo(f"\n{results.folder}")

@@ -13,6 +13,8 @@ from fewparse.evaluate.run import Listener, Progress
 SECONDS_BETWEEN_LINES = 30.0
 """Without a terminal, a line is printed at such intervals."""
 
+PAIRS_BETWEEN_LINES = 10_000
+
 
 class ProgressState:
     """Counts records, and describes what is done and left in words."""
@@ -71,3 +73,9 @@ def experiment_progress(total: int, done: int, labels: dict[str, str]) -> Iterat
                 err.print(f"{state.done} of {total}: {state.text}", markup=False)
 
         yield listen
+
+
+def similarity_progress(done: int, total: int) -> None:
+    """Print on standard error, now and then, how many pairs of utterances the retriever `lm` has compared."""
+    if done == total or done % PAIRS_BETWEEN_LINES < 512:
+        err.print(f"similarity: {done:,} of {total:,} pairs of utterances", style="dim")

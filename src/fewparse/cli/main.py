@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import typer
 
 import fewparse
-from fewparse.cli import cache, data, domain, evaluate, experiment, grammar, models, parse, reproduce, trust, tune
+from fewparse.cli import (
+    cache,
+    data,
+    domain,
+    evaluate,
+    experiment,
+    grammar,
+    models,
+    parse,
+    report,
+    reproduce,
+    trust,
+    tune,
+)
 from fewparse.cli.console import DEFECT, FAILED, INTERRUPTED, echo, show_error, warn
 from fewparse.errors import FewparseError
 
@@ -24,6 +37,7 @@ app = typer.Typer(
 app.command("parse")(parse.parse)
 app.command("eval")(evaluate.evaluation)
 app.command("experiment")(experiment.experiment)
+app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("check")(domain.check)
 app.command("tune")(tune.tune)

@@ -1,4 +1,4 @@
-"""`fewparse models`: download the embedded model, check model files, find out what a server supports."""
+"""`fewparse models`: the catalogue of downloadable models, checks of model files, and what a server supports."""
 
 from typing import Annotated, Any
 
@@ -11,31 +11,78 @@ from fewparse.cli.console import FAILED, download_progress, echo, out
 from fewparse.cli.remote import remote_settings
 from fewparse.errors import UsageError
 from fewparse.files import user_path
-from fewparse.lm import weights
+from fewparse.lm import catalogue, weights
 from fewparse.text import printable, to_json
 
 app = typer.Typer(
-    help="Download the embedded model; check model files; find out what a server supports.", no_args_is_help=True
+    help="List and download models; check model files; find out what a server supports.", no_args_is_help=True
 )
+
+
+Name = Annotated[
+    str, typer.Argument(help=f"Name of the model: {' | '.join(weights.name for weights in catalogue.MODELS)}.")
+]
+
+
+@app.command("list")
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the catalogue as one JSON object.")] = False,
+) -> None:
+    """List the models that can be downloaded: packages, hash, licence, size, and whether they are stored."""
+    models = {each.name: describe_weights(each) for each in catalogue.MODELS}
+    if as_json:
+        echo(to_json({"models": models}, indent=1))
+        return
+    for name, described in models.items():
+        out.print(f"{name}{' (default)' if described.pop('default') else ''}", style="bold", markup=False)
+        for key, value in described.items():
+            echo(f"  {key}: {', '.join(value) if isinstance(value, list) else shown(value)}")
+
+
+def describe_weights(found: catalogue.Weights) -> dict[str, Any]:
+    """Return the entry of a model of the catalogue for a reader."""
+    terms = {"terms": found.terms} if found.terms else {}
+    return {
+        "default": found == catalogue.DEFAULT,
+        "description": found.description,
+        "packages": [part.requirement for part in found.parts],
+        "sha256": found.sha256,
+        "licence": found.licence,
+        **terms,
+        "bytes": found.size,
+        "stored": weights.is_stored(found),
+        "path": str(weights.weights_path(found)),
+    }
+
+
+def shown(value: str | int | bool) -> str:
+    """Return a value of an entry as text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else value
 
 
 @app.command()
 def pull(
+    name: Name = catalogue.DEFAULT.name,
     force: Annotated[
         bool, typer.Option("--force", help="Download the model again, even if it is already stored.")
     ] = False,
+    accept_licence: Annotated[
+        bool, typer.Option("--accept-licence", help="Accept the terms of a model that has its own.")
+    ] = False,
 ) -> None:
-    """Download the embedded model, unless it is already stored, verify it, and print its path."""
+    """Download a model of the catalogue, unless it is already stored, verify it, and print its path."""
+    found = catalogue.find_weights(name)
     with download_progress() as progress:
-        path = weights.pull(force=force, progress=progress)
-    weights.verify()
+        path = weights.pull(found, force, progress, accept_licence)
     echo(path)
 
 
 @app.command()
-def path() -> None:
-    """Print the path of the embedded model, whether or not it has been downloaded."""
-    echo(weights.weights_path())
+def path(name: Name = catalogue.DEFAULT.name) -> None:
+    """Print the path of a model of the catalogue, whether or not it has been downloaded."""
+    echo(weights.weights_path(catalogue.find_weights(name)))
 
 
 @app.command()
@@ -78,7 +125,7 @@ def probe(
     from fewparse.lm.http.load import KINDS, probe_model
 
     kind, _, name = model.partition(":")
-    remote = remote_settings(model, base_url, timeout=timeout, deadline=deadline)
+    remote = remote_settings([model], base_url, timeout=timeout, deadline=deadline)
     if remote is None or kind not in KINDS:
         names = " or ".join(f"{known}:NAME" for known in KINDS)
         raise UsageError(f"{model!r} is not a model behind a server", f"Use {names}.")

@@ -118,6 +118,10 @@ Seed = Annotated[int | None, option(DECODING, "Random seed for sampling and shuf
 Prompt = Annotated[str | None, option(PROMPT, "Name of a prompt template.")]
 Examples = Annotated[int | None, option(PROMPT, "Number of examples in the prompt.", min=0)]
 Retriever = Annotated[str | None, option(PROMPT, f"Retrieval method for examples: {listing(RETRIEVERS)}.")]
+RetrieverModel = Annotated[
+    str | None,
+    option(PROMPT, "Language model of a retriever that needs one (default: that of --model).", metavar="NAME"),
+]
 Order = Annotated[
     retriever.Order | None,
     option(

@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out, show_error, warn_of_gaps
+from fewparse.cli.console import (
+    FAILED,
+    echo,
+    input_lines,
+    named_model,
+    opened_model,
+    out,
+    show_error,
+    warn_of_gaps,
+)
 from fewparse.cli.explain import explain
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed, warn_of_code
@@ -59,6 +68,7 @@ def parse(
     prompt: options.Prompt = None,
     examples: options.Examples = None,
     retriever: options.Retriever = None,
+    retriever_model: options.RetrieverModel = None,
     order: options.Order = None,
     model: options.Model = EMBEDDED,
     adapter: options.Adapter = None,
@@ -110,6 +120,7 @@ def parse(
         prompt=prompt,
         examples=examples,
         retriever=retriever,
+        retriever_model=retriever_model,
         order=order,
         adapter=adapter,
         n_best=n_best,
@@ -120,10 +131,18 @@ def parse(
     warn_of_gaps(loaded, resolved.target)
     warn_of_code(loaded)
     remote = remote_settings(
-        model, base_url, max_concurrency, timeout, deadline, max_tokens_total, max_cost, cache, context_length
+        [model, retriever_model],
+        base_url,
+        max_concurrency,
+        timeout,
+        deadline,
+        max_tokens_total,
+        max_cost,
+        cache,
+        context_length,
     )
-    with opened_model(model, remote) as opened:
-        parser = Parser(loaded, opened, resolved)
+    with opened_model(model, remote) as opened, named_model(retriever_model, remote) as ranking:
+        parser = Parser(loaded, opened, resolved, retriever_model=ranking)
         succeeded = [parse_line(parser, line, context, as_json, show, n_best) for line in lines(utterance)]
     if not all(succeeded):
         raise typer.Exit(FAILED)

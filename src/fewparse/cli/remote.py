@@ -1,5 +1,6 @@
 """Settings of a remote model from the command-line options."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fewparse.cli.console import err
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def remote_settings(
-    model: str,
+    models: Sequence[str | None],
     base_url: str | None = None,
     max_concurrency: int | None = None,
     timeout: float | None = None,
@@ -21,9 +22,9 @@ def remote_settings(
     cache: bool = True,
     context_length: int | None = None,
 ) -> "RemoteSettings | None":
-    """Return the settings of a remote model; None for a local model, which accepts none of these options."""
-    kind = kind_of(model)
-    if kind is None or not kind.remote:
+    """Return the settings of remote models; None if all are local, for which these options are errors."""
+    kinds = [kind_of(model) for model in models if model is not None]
+    if not any(kind is not None and kind.remote for kind in kinds):
         options = {
             "--base-url": base_url,
             "--max-concurrency": max_concurrency,

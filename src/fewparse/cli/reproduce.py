@@ -147,7 +147,7 @@ def reproduce(
         if dry_run:
             echo(f"{name}:")
             run_table(experiment, of_dataset, data=data, dry_run=True)
-        elif run and (found := run_table(experiment, of_dataset, data=data, extend=True)):
+        elif run and (found := run_table(experiment, of_dataset, data=data, extend=True, report=False)):
             results[name] = found
         elif exists(of_dataset / MANIFEST):
             results[name] = read_results(of_dataset)

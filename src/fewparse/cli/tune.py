@@ -16,7 +16,7 @@ from fewparse.errors import TuningError, UsageError
 from fewparse.example import TARGETS, Target
 from fewparse.files import user_path
 from fewparse.lm.adapter import Adapter
-from fewparse.lm.load import EMBEDDED
+from fewparse.lm.load import EMBEDDED, is_default_model
 from fewparse.options import NO_ADAPTER, prepare
 from fewparse.text import to_json
 from fewparse.tune.config import LAYERS, TuneConfig
@@ -83,7 +83,7 @@ def tune(
     layers: Annotated[
         str, options.option(LORA, "Linear layers of each block that get LoRA layers, separated by commas.")
     ] = ",".join(LAYERS),
-    model: Annotated[str, options.option(options.MODEL, "Model to tune: embedded | gguf:PATH.")] = EMBEDDED,
+    model: Annotated[str, options.option(options.MODEL, "Model to tune: embedded[:NAME] | gguf:PATH.")] = EMBEDDED,
     path: Annotated[
         Path | None,
         options.option(
@@ -133,7 +133,7 @@ def tune(
         if not isinstance(opened, EmbeddedModel):
             raise UsageError(f"{opened.name} cannot be tuned", "Tune `embedded`, or a file: --model gguf:PATH")
         adapter = Tuning(loaded, resolved.target, opened, config, adapter_path, report).run()
-    is_default = model == EMBEDDED and path is None
+    is_default = is_default_model(model) and path is None
     arguments = f"{domain} --target {resolved.target}"
     if not is_default:
         arguments += f" --model {model} --adapter {adapter.path}"

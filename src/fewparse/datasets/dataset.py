@@ -3,22 +3,26 @@
 A dataset is a package with three files:
 
 domain.toml    the settings of its domains
-sources.json   the published files: repository, commit, and the path, size and SHA-256 of each file
+sources.json   the published files: repository, commit, and the path and checksum of each file, which is its size
+               and SHA-256 (`bytes`, `sha256`), or the id of its git blob (`git_blob`); `optional` if the domains
+               can be made without the file
 dataset.py     a subclass of `Dataset`, and an instance of it that is listed in `fewparse.datasets.registry`
 """
 
-import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from fewparse import files
+from fewparse.datasets.checksum import Checksum
 from fewparse.datasets.download import Progress, RemoteFile, fetch_all
 from fewparse.datasets.storage import (
+    DATA_NOTES,
     TRAIN,
     ImportResult,
     StoredDomain,
@@ -28,7 +32,7 @@ from fewparse.datasets.storage import (
     write_files,
 )
 from fewparse.errors import DataError, UsageError
-from fewparse.files import decompress, os_reason, user_path
+from fewparse.files import decompress, opened, os_reason, user_path
 
 ORIGINAL = "original"
 CHECK_FILE = "Check that the file is complete and unchanged, or copy or download it again."
@@ -37,11 +41,20 @@ ONLY_ONCE = "Import from a folder that has the file only once."
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file in the repository of a dataset."""
+    """A file in the repository of a dataset; `size` is None if it is unknown."""
 
     path: PurePosixPath
-    size: int
-    sha256: str
+    size: int | None
+    checksum: Checksum
+    optional: bool = False
+
+    @staticmethod
+    def from_entry(path: str, entry: Mapping[str, Any]) -> "PublishedFile":
+        """Return the file of an entry of sources.json."""
+        optional = entry.get("optional", False)
+        if "git_blob" in entry:
+            return PublishedFile(PurePosixPath(path), None, Checksum("git blob id", entry["git_blob"]), optional)
+        return PublishedFile(PurePosixPath(path), entry["bytes"], Checksum("SHA-256", entry["sha256"]), optional)
 
 
 @dataclass(frozen=True)
@@ -52,14 +65,22 @@ class Sources:
     files: tuple[PublishedFile, ...]
 
     @property
-    def hashes(self) -> dict[str, str]:
-        """The SHA-256 of each file by its name."""
-        return {file.path.name: file.sha256 for file in self.files}
+    def checksums(self) -> dict[str, Checksum]:
+        """The checksum of each file by its name."""
+        return {file.path.name: file.checksum for file in self.files}
 
     def is_published(self, path: Path, content: bytes) -> bool:
         """Return False if a published file has this name and another content."""
-        expected = self.hashes.get(path.name)
-        return expected is None or hashlib.sha256(content).hexdigest() == expected
+        expected = self.checksums.get(path.name)
+        return expected is None or expected.matches(content)
+
+    def is_published_file(self, path: Path) -> bool:
+        """Return the same for the content of the file at this path; it is not read as a whole."""
+        expected = self.checksums.get(path.name)
+        if expected is None:
+            return True
+        with opened(path, DataError) as file:
+            return expected.matches_file(file)
 
 
 @dataclass(frozen=True)
@@ -100,24 +121,27 @@ class Dataset(ABC):
         """The published files, as listed in sources.json."""
         table = json.loads((self.folder / "sources.json").read_text(encoding="utf-8"))
         repository = table["repository"].replace("https://github.com/", "https://raw.githubusercontent.com/")
-        files = (PublishedFile(PurePosixPath(p), f["bytes"], f["sha256"]) for p, f in table["files"].items())
-        return Sources(f"{repository}/{table['commit']}", tuple(files))
+        files = tuple(PublishedFile.from_entry(path, entry) for path, entry in table["files"].items())
+        return Sources(f"{repository}/{table['commit']}", files)
 
     def download(
         self, data: Path, progress: Progress | None = None, base_url: str | None = None, force: bool = False
     ) -> ImportResult:
         """Download the published files that are missing in the data folder, or all if forced, and import them.
 
-        `base_url` is a mirror, on which the files have the same paths as in the repository.
+        `base_url` is a mirror, on which the files have the same paths as in the repository. Optional files that
+        cannot be downloaded are noted.
         """
         base = (base_url or os.environ.get(mirror_variable(self.name)) or self.sources.base_url).rstrip("/")
         original = data / self.name / ORIGINAL
         files = [
-            RemoteFile(f"{base}/{f.path}", original / f.path.name, f.size, f.sha256) for f in self.sources.files
+            RemoteFile(f"{base}/{f.path}", original / f.path.name, f.size, f.checksum, f.optional)
+            for f in self.sources.files
         ]
         with dataset_lock(data / self.name):
-            fetch_all(files, progress, force)
-            return self._store(self._converted(original), data)
+            failures = fetch_all(files, progress, force)
+            converted = self._converted(original)
+            return self._store(replace(converted, notes=(*failures, *converted.notes)), data)
 
     def import_from(self, source: Path, data: Path) -> ImportResult:
         """Store all domains found in or below a folder in the data folder, or none if there is an error."""
@@ -138,7 +162,7 @@ class Dataset(ABC):
         """Store the files of all converted domains; the caller holds the lock."""
         written = {f"{self.name}/{path}" for path in converted.files}
         imported = [domain for domain in self.domains if f"{domain}/{TRAIN}" in written]
-        optional = {f"{domain}/{name}" for domain in imported for name in self.optional_files}
+        optional = {f"{domain}/{name}" for domain in imported for name in (*self.optional_files, DATA_NOTES)}
         outdated = [path.removeprefix(f"{self.name}/") for path in sorted(optional - written)]
         parts = [domain.removeprefix(self.name).removeprefix("/") or "." for domain in imported]
         write_files(converted.files, data / self.name, parts, outdated)
@@ -169,6 +193,19 @@ def decode(content: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"not UTF-8 text (byte {error.start + 1})", path, line, hint=CHECK_FILE) from None
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, unpacked if its name ends in .gz; raise `DataError` if one is not text.
+
+    The file is not read as a whole, so it may be large.
+    """
+    for number, line in enumerate(files.read_lines(path, DataError), 1):
+        try:
+            yield line.decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            message = f"not UTF-8 text (byte {error.start + 1} of the line)"
+            raise DataError(message, path, number, hint=CHECK_FILE) from None
 
 
 def not_published(path: Path) -> str:

@@ -1,11 +1,10 @@
-"""Download files of known size and SHA-256: interrupted downloads resume, and incomplete files never appear.
+"""Download files of known checksum: interrupted downloads resume, and incomplete files never appear.
 
 The received bytes remain in a `.part` file next to the target. Each download writes to a scratch file with a
 unique name, which starts as a copy of that one, so that concurrent downloads never write to the same file.
 """
 
 import glob
-import hashlib
 import math
 import os
 import re
@@ -21,6 +20,7 @@ from http.client import HTTPException, HTTPResponse, InvalidURL
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
+from fewparse.datasets.checksum import Checksum
 from fewparse.datasets.storage import not_writable
 from fewparse.errors import CorruptData, DataUnavailable, UsageError
 from fewparse.retry import MAX_WAIT, RetryableError, RetryPolicy, exponential_wait, parse_retry_after
@@ -31,34 +31,56 @@ FIRST_WAIT = 1.0
 # A running download pauses for less: two timeouts and the wait between them.
 ABANDONED_SECONDS = 180
 BLOCK_SIZE = 1 << 15
+MAX_BYTES = 100 << 20
+"""The limit on a file of unknown size: GitHub accepts none that is larger."""
 RETRYABLE_STATUSES = {408, 429, 500, 502, 503, 504}
 ALTERNATIVES = (
     "Try again later, use a mirror (--from URL), or get the files by other means "
     "and import them: fewparse data import NAME DIR"
 )
 
-Progress = Callable[[int, int], None]
-"""Called with the bytes received and the total, over all files; not called if all files are complete."""
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes received and the total, over all files; not called if all files are complete.
+
+The total is None if the size of a file is unknown.
+"""
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A published file and the path to store it at."""
+    """A published file and the path to store it at; `size` is None if it is unknown.
+
+    The failure to download an optional file is not an error of the whole download.
+    """
 
     url: str
     path: Path
-    size: int
-    sha256: str
+    size: int | None
+    checksum: Checksum
+    optional: bool = False
+
+    @property
+    def largest_size(self) -> int:
+        """The size, or the limit on a file of unknown size."""
+        return MAX_BYTES if self.size is None else self.size
 
 
 class RestartRequired(Exception):
     """The part received earlier cannot be resumed."""
 
 
-def fetch_all(files: Sequence[RemoteFile], progress: Progress | None = None, force: bool = False) -> None:
-    """Download the files that are missing or incomplete, or all of them with `force`."""
-    total = sum(file.size for file in files)
+def fetch_all(
+    files: Sequence[RemoteFile], progress: Progress | None = None, force: bool = False
+) -> tuple[str, ...]:
+    """Download the files that are missing or incomplete, or all of them with `force`.
+
+    Returns the reasons why optional files could not be downloaded; such a file is absent then, or complete from
+    an earlier download.
+    """
+    sizes = [file.size for file in files if file.size is not None]
+    total = sum(sizes) if len(sizes) == len(files) else None
     before = 0
+    failures: list[str] = []
     for file in files:
 
         def report(done: int, before: int = before) -> None:
@@ -67,19 +89,33 @@ def fetch_all(files: Sequence[RemoteFile], progress: Progress | None = None, for
 
         try:
             if force or not is_complete(file.path, file):
-                fetch(file, report, force)
-                report(file.size)
+                failures += fetch_or_explain(file, report, force)
+            before += file.path.stat().st_size if file.path.exists() else 0
         except OSError as error:
             raise not_writable(file.path.parent, error) from None
-        before += file.size
+    return tuple(failures)
+
+
+def fetch_or_explain(file: RemoteFile, report: Callable[[int], None], force: bool) -> list[str]:
+    """Download one file; if it is optional and that fails, return the reason instead of raising it."""
+    try:
+        fetch(file, report, force)
+    except (DataUnavailable, CorruptData) as error:
+        if not file.optional:
+            raise
+        if not is_complete(file.path, file):
+            file.path.unlink(missing_ok=True)
+        return [error.message]
+    report(file.path.stat().st_size)
+    return []
 
 
 def is_complete(path: Path, file: RemoteFile) -> bool:
-    """Return whether the path holds the published file, by size and SHA-256."""
-    if not os.path.isfile(path) or path.stat().st_size != file.size:
+    """Return whether the path holds the published file, by its checksum and its size, if that is known."""
+    if not os.path.isfile(path) or file.size not in (None, path.stat().st_size):
         return False
     with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
+        return file.checksum.matches_file(content)
 
 
 def fetch(file: RemoteFile, report: Callable[[int], None], force: bool = False) -> None:
@@ -129,7 +165,8 @@ def fetch_with_retries(file: RemoteFile, scratch: Path, report: Callable[[int], 
             if resumed:  # the earlier part may be damaged
                 continue
             raise CorruptData(
-                f"{file.url} is not the published file: its SHA-256 is not {file.sha256}", ALTERNATIVES
+                f"{file.url} is not the published file: its {file.checksum.kind} is not {file.checksum.value}",
+                ALTERNATIVES,
             )
         except RestartRequired:
             scratch.unlink()
@@ -144,31 +181,29 @@ def fetch_with_retries(file: RemoteFile, scratch: Path, report: Callable[[int], 
 def fetch_once(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -> None:
     """Request the missing bytes once, and append them to the scratch file."""
     received = scratch.stat().st_size if scratch.exists() else 0
-    if received > file.size:
-        raise RestartRequired
-    if received == file.size and received:
+    if received and is_complete(scratch, file):
         return
+    if received and received >= file.largest_size:
+        raise RestartRequired
     with request(file.url, received) as response:
         start = first_byte(response, received)
-        length = re.fullmatch(r"\d{1,18}", response.headers.get("Content-Length", ""))
-        if length and start + int(length[0]) != file.size:
-            raise wrong_size(file, str(start + int(length[0])))
+        expected = expected_size(response, start, file)
         with scratch.open("r+b" if received else "wb") as target:
             target.seek(start)
             target.truncate()
             done = start
-            while done <= file.size and (block := read_block(response)):
+            while done <= file.largest_size and (block := read_block(response)):
                 done += len(block)
-                if done <= file.size:
+                if done <= file.largest_size:
                     target.write(block)
                     report(done)
             target.flush()
             os.fsync(target.fileno())
-    if done > file.size:
+    if done > file.largest_size:
         scratch.unlink()
-        raise wrong_size(file, f"over {file.size}")
-    if done < file.size:
-        raise RetryableError(f"the connection was lost after {done} of {file.size} bytes")
+        raise wrong_size(file, f"over {file.largest_size}")
+    if expected is not None and done < expected:
+        raise RetryableError(f"the connection was lost after {done} of {expected} bytes")
 
 
 def request(url: str, start: int) -> HTTPResponse:
@@ -215,6 +250,18 @@ def first_byte(response: HTTPResponse, requested: int) -> int:
     raise RestartRequired if requested else RetryableError("the server sends only part of the file")
 
 
+def expected_size(response: HTTPResponse, start: int, file: RemoteFile) -> int | None:
+    """Return the size of the whole file, by what is known of it or by the response; None if neither states it.
+
+    Raises `CorruptData` if the response states a size that the file cannot have.
+    """
+    length = re.fullmatch(r"\d{1,18}", response.headers.get("Content-Length", ""))
+    stated = start + int(length[0]) if length else None
+    if stated is not None and (stated > file.largest_size or file.size not in (None, stated)):
+        raise wrong_size(file, str(stated))
+    return stated if file.size is None else file.size
+
+
 def read_block(response: HTTPResponse) -> bytes:
     """Return the next bytes of a response; none at its end."""
     try:
@@ -225,6 +272,7 @@ def read_block(response: HTTPResponse) -> bytes:
 
 def wrong_size(file: RemoteFile, size: str) -> CorruptData:
     """Return the error for a file of another size than the published one."""
+    possible = f"at most {MAX_BYTES}" if file.size is None else str(file.size)
     return CorruptData(
-        f"{file.url} is not the published file: its size is {size}, not {file.size} bytes", ALTERNATIVES
+        f"{file.url} is not the published file: its size is {size}, not {possible} bytes", ALTERNATIVES
     )

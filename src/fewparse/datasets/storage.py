@@ -6,7 +6,8 @@ examples.jsonl   the training examples, in their official order
 test.jsonl       the test examples
 manifest.json    size and SHA-256 of every file
 
-Further files are described in the module of their dataset.
+A folder may have data_notes.txt, with what reports should say about the data, one note per line. Further files are
+described in the module of their dataset.
 """
 
 import json
@@ -19,12 +20,13 @@ from pathlib import Path, PurePosixPath
 from platformdirs import user_data_path
 
 from fewparse.datasets.manifest import MANIFEST, Manifest, find_damage, read_manifest, to_manifest
-from fewparse.datasets.replacement import needs_recovery, recover, replace_files, sibling
 from fewparse.errors import DataError, DataUnavailable, SourceError
-from fewparse.files import os_reason, read_bytes, user_path
+from fewparse.files import exists, os_reason, read_bytes, read_text, user_path
+from fewparse.limits import SETTINGS_BYTES
 from fewparse.locks import Locked, file_lock
+from fewparse.replacement import needs_recovery, recover, replace_files, sibling
 
-TRAIN, TEST = "examples.jsonl", "test.jsonl"
+TRAIN, TEST, DATA_NOTES = "examples.jsonl", "test.jsonl", "data_notes.txt"
 LOCK_SECONDS = 60.0
 """How long to wait for another process that stores the same dataset."""
 CHOOSE_ANOTHER = "Choose a writable folder with free space: --data DIR, or set FEWPARSE_DATA."
@@ -35,7 +37,7 @@ class StoredDomain:
     """A domain in the data folder: its name, its numbers of examples, its folder, and counts of optional files.
 
     `damage` is what is wrong with its files, if anything; the numbers are then 0. `verified` is false if an
-    earlier version stored it, without a manifest.
+    earlier version stored it, without a manifest. `data_notes` is what reports should say about the data.
     """
 
     domain: str
@@ -45,6 +47,7 @@ class StoredDomain:
     others: tuple[tuple[str, int], ...] = ()
     damage: str | None = None
     verified: bool = True
+    data_notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,18 @@ def to_jsonl(objects: Iterable[Mapping[str, str | None]]) -> bytes:
     return "".join(json.dumps(o, ensure_ascii=False) + "\n" for o in objects).encode("utf-8")
 
 
+def to_data_notes(notes: Iterable[str]) -> bytes:
+    """Return the content of data_notes.txt."""
+    return "".join(f"{note}\n" for note in notes).encode("utf-8")
+
+
+def read_data_notes(path: Path) -> tuple[str, ...]:
+    """Return the notes of data_notes.txt; none if there is no such file. Raises `DataError`."""
+    if not exists(path):
+        return ()
+    return tuple(filter(None, read_text(path, DataError, SETTINGS_BYTES).split("\n")))
+
+
 def find_stored(
     domain: str, folder: Path, required: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> StoredDomain | None:
@@ -148,6 +163,7 @@ def find_stored(
             folder,
             tuple((path.stem, count_lines(path)) for path in others),
             verified=manifest is not None,
+            data_notes=read_data_notes(folder / DATA_NOTES),
         )
     except SourceError as error:
         return StoredDomain(domain, 0, 0, folder, damage=error.message)

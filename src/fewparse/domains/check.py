@@ -79,6 +79,7 @@ class Check:
         findings += self._repetitions()
         findings += self._missing_tokens()
         findings += self._adapters()
+        findings += [Finding("note", "data", note) for note in self._domain.data_notes]
         order: list[Level] = ["error", "warning", "note"]
         findings.sort(key=lambda finding: order.index(finding.level))
         return Report(self._domain.name, dict(self._checked), tuple(findings))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.constrain.state import Constraint
+from fewparse.datasets.storage import DATA_NOTES, read_data_notes
 from fewparse.domains.constraints import CONSTRAINT_KINDS, ConstraintKind
 from fewparse.domains.examples import EXAMPLES, read_examples
 from fewparse.domains.functions import Function, load_function
@@ -69,10 +70,10 @@ class Domain:
         """Training examples beyond the pool, for choosing settings."""
         return read_examples(self.data_file(EXAMPLES))[len(self.examples) + self.underivable :]
 
-    @property
+    @cached_property
     def data_notes(self) -> tuple[str, ...]:
-        """Remarks on the origin of the data, for reports."""
-        return ()
+        """What a report should say about the data, such as which training examples they are; usually nothing."""
+        return read_data_notes(self.data_file(DATA_NOTES))
 
     def data_file(self, name: str) -> Path:
         """Return the path of a file next to the examples; raise `DomainError` if it leads out of the folder."""

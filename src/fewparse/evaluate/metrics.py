@@ -98,7 +98,7 @@ class Paired:
     def p_value(self) -> float:
         """The p-value of the exact two-sided sign test."""
         n, least = self.only_first + self.only_second, min(self.only_first, self.only_second)
-        tail = sum(math.comb(n, k) for k in range(least + 1)) / float(2**n)
+        tail = sum(math.comb(n, k) for k in range(least + 1)) / (1 << n)  # exact for any n: integers
         return min(1.0, 2 * tail)
 
 

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.errors import ResultsError
-from fewparse.evaluate.metrics import Proportion, count, pair
-from fewparse.evaluate.record_lines import Record
+from fewparse.evaluate.metrics import Proportion, pair
 from fewparse.evaluate.run import SystemResult
+from fewparse.evaluate.summary import summarise
 from fewparse.files import check_replaceable, os_reason, write_atomically
 from fewparse.lm.usage import Usage
 from fewparse.text import without_surrogates
 
 FIGURES, SUMMARY = "report.json", "report.md"
 ELSEWHERE = "Write the results to another folder (--out); the records of this one stay."
-TOP_K = (1, 2, 5, 10)
 Row = dict[str, Any]
 OPTIONAL_COLUMNS = ("failed", "cost")
 """Columns that are omitted if they are empty in all rows."""
@@ -31,49 +30,32 @@ def rows(results: Sequence[SystemResult], reference: str) -> list[Row]:
 def row(result: SystemResult, reference: SystemResult) -> Row:
     """Return the figures of one system; costs are means over the items that did not fail."""
     records = result.records
-    items = len(records)
-    answered = [record for record in records if record.failure is None]
+    figures = summarise(records)
     correct = [record.correct_within(1) for record in records]
-    paired = pair(correct, [record.correct_within(1) for record in reference.records[:items]])
-    decoding = sum(record.seconds for record in answered)
-    prefill = sum(record.prompt_seconds for record in answered)
+    paired = pair(correct, [record.correct_within(1) for record in reference.records[: len(records)]])
     return {
         "system": result.name,
-        "items": items,
-        "failed": items - len(answered),
-        "accuracy": share(count(correct)),
-        "exact_match": share(count([any(record.exact_match[:1]) for record in records])),
-        "before_reranking": share(count([record.correct_before_reranking for record in records])),
-        "by_vote": share(count([record.correct_by_vote for record in records])),
-        "top_k": {str(k): share(count([record.correct_within(k) for record in records])) for k in TOP_K},
+        "items": figures.items,
+        "failed": figures.failed,
+        "accuracy": share(figures.accuracy),
+        "exact_match": share(figures.exact_match),
+        "before_reranking": share(figures.before_reranking),
+        "by_vote": share(figures.by_vote),
+        "top_k": {str(k): share(proportion) for k, proportion in figures.top_k.items()},
         "comparison": {
             "reference": reference.name,
             "only_this_correct": paired.only_first,
             "only_reference_correct": paired.only_second,
             "p_value": round(paired.p_value, 4),
         },
-        "items_per_second": round(items_per_second(answered), 3),
-        "decoding_seconds": round(decoding / max(1, len(answered)), 4),
-        "prompt_seconds": round(prefill / max(1, len(answered)), 4),
-        "examples_dropped": round(sum(record.examples_dropped for record in answered) / max(1, len(answered)), 2),
-        **mean_usage([record.usage for record in answered]),
-    }
-
-
-def items_per_second(answered: Sequence[Record]) -> float:
-    """Return the speed on items that did not fail, prompts included; 0 for a system that takes no time."""
-    decoding = sum(record.seconds for record in answered)
-    return len(answered) / (decoding + sum(record.prompt_seconds for record in answered)) if decoding else 0.0
-
-
-def mean_usage(usages: Sequence[Usage]) -> Row:
-    """Return the mean of every counter; the cost is None if the cost of any usage is unknown."""
-    total = Usage() if usages else Usage(cost=None)
-    for usage in usages:
-        total += usage
-    return {
-        name: None if value is None else round(value / max(1, len(usages)), DIGITS.get(name, 2))
-        for name, value in total.as_dict().items()
+        "items_per_second": round(figures.items_per_second, 3),
+        "decoding_seconds": round(figures.decoding_seconds, 4),
+        "prompt_seconds": round(figures.prompt_seconds, 4),
+        "examples_dropped": round(figures.examples_dropped, 2),
+        **{
+            name: None if mean is None else round(mean, DIGITS.get(name, 2))
+            for name, mean in figures.usage.items()
+        },
     }
 
 
@@ -140,10 +122,15 @@ def table(rows: Sequence[Row]) -> list[list[str]]:
 
 def markdown(rows: Sequence[Row]) -> str:
     """Return the main figures as a Markdown table."""
-    heads, *figures = table(rows)
-    lines = ["| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 1)]
-    lines += ["| " + " | ".join(line) + " |" for line in figures]
-    return "\n".join(lines) + "\n"
+    return markdown_table(table(rows))
+
+
+def markdown_table(lines: Sequence[Sequence[str]], names: int = 1) -> str:
+    """Return a Markdown table of its heads and rows; all columns but the first `names` are numbers."""
+    heads, *_ = escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    rule = "|" + "---|" * names + "--:|" * (len(heads) - names)
+    first, *rest = ["| " + " | ".join(line) + " |" for line in escaped]
+    return "\n".join([first, rule, *rest]) + "\n"
 
 
 def plain(rows: Sequence[Row]) -> str:

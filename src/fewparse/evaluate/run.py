@@ -27,6 +27,7 @@ from fewparse.evaluate.records import Records
 from fewparse.evaluate.system import ParserSystem, Prediction, PromptPrefill, System
 from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter
+from fewparse.lm.load import NamedModel
 from fewparse.lm.model import LanguageModel
 from fewparse.options import Options, ParserOptions
 from fewparse.parser import Parser
@@ -81,17 +82,26 @@ def every_decoder() -> dict[str, ParserOptions]:
     return DECODERS | free
 
 
-def parser_systems(domain: Domain, model: LanguageModel, settings: Settings) -> list[System]:
-    """Return a system for each setting; settings with the same prompt should be adjacent, to share its prefill."""
+def parser_systems(
+    domain: Domain,
+    model: LanguageModel,
+    settings: Settings,
+    retriever_model: LanguageModel | NamedModel | None = None,
+) -> list[System]:
+    """Return a system for each setting; settings with the same prompt should be adjacent, to share its prefill.
+
+    `retriever_model` is the model of retrievers that need one, shared by all systems: by default, `model`.
+    """
     resolved: dict[str, Options] = {}
     for name, given in settings.items():
         all_candidates: ParserOptions = {"n_best": 2 * MAX_WIDTH, **given}
         resolved[name] = Options.resolve(domain, model.name, **all_candidates)
     prefill = PromptPrefill()
-    return [
-        ParserSystem(name, Parser(domain.for_target(options.target), model, options), prefill)
-        for name, options in resolved.items()
-    ]
+
+    def parser(options: Options) -> Parser:
+        return Parser(domain.for_target(options.target), model, options, retriever_model=retriever_model)
+
+    return [ParserSystem(name, parser(options), prefill) for name, options in resolved.items()]
 
 
 def load_split(domain: Domain, split: Split) -> tuple[Example, ...]:

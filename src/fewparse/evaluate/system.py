@@ -105,8 +105,9 @@ class ParserSystem:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The model, the options, and the content of the domain's files."""
-        parser = self._parser
-        return {"model": parser.model.name, **settings_of(parser.domain, parser.options)}
+        parser, ranking = self._parser, self._parser.retriever_model
+        models = {"model": parser.model.name} | ({} if ranking is None else {"retriever_model": ranking.name})
+        return models | settings_of(parser.domain, parser.options)
 
     @property
     def max_concurrency(self) -> int:
@@ -115,21 +116,24 @@ class ParserSystem:
 
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """Evaluate the prompt if the model is local, then parse."""
+        usage = Usage()
         if self._parser.model.local:
-            self._prefill.run(self._parser.model, self._parser.prompt(item.utterance, item.context, without)[1])
+            _, prompt = self._parser.prompt(item.utterance, item.context, without, usage)
+            self._prefill.run(self._parser.model, prompt)
         start = time.perf_counter()
         parse = self._parser.parse(item.utterance, item.context, without=without)
         seconds = time.perf_counter() - start
-        usage = replace(parse.usage)
+        usage += parse.usage
         usage += self._prefill.usage
         trace = tuple(map(event_fields, parse.trace)) if self._trace else None
         return Prediction(parse.candidates, usage, seconds, self._prefill.seconds, parse.examples_dropped, trace)
 
 
 def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
-    """Return everything except the model that the predictions of a parser depend on, as a JSON object."""
+    """Return everything except the models that the predictions of a parser depend on, as a JSON object."""
     resolved = asdict(options)
     adapter = resolved.pop("adapter")
+    del resolved["retriever_model"]
     outputs = domain.known_outputs if domain.constraint_kind.finite else ()
     examples = [asdict(example) for example in (*domain.examples, *outputs)]
     return {

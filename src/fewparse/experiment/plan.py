@@ -4,21 +4,23 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, read_examples
-from fewparse.errors import UnknownName, UsageError
+from fewparse.errors import UsageError
 from fewparse.evaluate.records import fingerprint, item_fingerprint
 from fewparse.evaluate.run import TRAIN, check_not_tuned_on, load_split
 from fewparse.evaluate.system import settings_of
 from fewparse.example import Example
 from fewparse.experiment.folder import CellEntry, Item, Manifest
 from fewparse.experiment.grid import Cell, ExperimentTable
-from fewparse.lm.identity import model_identity
-from fewparse.lm.load import kind_of, model_names
+from fewparse.lm.load import NamedModel
 from fewparse.options import Options, prepare
 from fewparse.search.settings import MAX_WIDTH
+
+if TYPE_CHECKING:
+    from fewparse.lm.http.load import RemoteSettings
 
 ALL_CANDIDATES = 2 * MAX_WIDTH
 
@@ -48,13 +50,17 @@ class PlannedCell:
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment that is ready to run: its cells, and the items of each domain."""
+    """An experiment that is ready to run: its cells, and the items of each domain.
+
+    `remote` are the settings of models behind a server.
+    """
 
     table: ExperimentTable
     cells: tuple[PlannedCell, ...]
     examples: Mapping[str, tuple[Example, ...]]
     items: Mapping[str, tuple[Item, ...]]
     manifest: Manifest
+    remote: "RemoteSettings | None" = None
 
     def by_model(self) -> Iterator[tuple[str, list[PlannedCell]]]:
         """Yield the cells of each model, those of one domain and those with the same prompts adjacent."""
@@ -76,17 +82,15 @@ def make_plan(
     table: ExperimentTable,
     data: Path | None = None,
     code_allowed: Callable[[str], bool] = lambda domain: True,
+    remote: "RemoteSettings | None" = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Plan:
     """Load everything that the cells need except models; raise an error for the first mistake.
 
-    `code_allowed` says whether the code of a domain folder may run; `progress` is called with the number of cells
-    that are prepared and of all cells.
+    `code_allowed` says whether the code of a domain folder may run; `remote` are the settings of models behind a
+    server; `progress` is called with the number of cells that are prepared and of all cells.
     """
     cells = table.cells()
-    for name in dict.fromkeys(str(cell.options[key]) for cell in cells for key in MODELS if key in cell.options):
-        if kind_of(name) is None:
-            raise UnknownName("model", name, model_names())
     planned: list[PlannedCell] = []
     examples: dict[str, tuple[Example, ...]] = {}
     items: dict[str, tuple[Item, ...]] = {}
@@ -102,21 +106,23 @@ def make_plan(
         if cell.domain not in items:
             items[cell.domain] = tuple(make_items(cell.domain, domain, selected, table.split))
             notes[cell.domain] = domain.data_notes
-        settings = {
-            name: model_identity(str(cell.options[name]), table.remote.base_url)
-            for name in MODELS
-            if name in cell.options
-        } | settings_of(domain, options)
+        models = {name: identity(str(cell.options[name]), remote) for name in MODELS if name in cell.options}
+        settings = models | settings_of(domain, options)
         pool = len(domain.examples) + domain.underivable
         planned.append(PlannedCell(cell, domain, options, CellEntry(cell.id, dict(cell.options), settings, pool)))
         progress(number, len(cells))
     entries = tuple(each.entry for each in planned)
     version = str(entries[0].settings["version"])
     manifest = Manifest(table.name, version, table.split, table.limit, table.trace, entries, notes)
-    return Plan(table, tuple(planned), examples, items, manifest)
+    return Plan(table, tuple(planned), examples, items, manifest, remote)
 
 
 MODELS = ("model", "retriever_model")
+
+
+def identity(model: str, remote: "RemoteSettings | None") -> dict[str, str | None]:
+    """Return the name of a model and what identifies it: the hash of its file, or its server; None if unknown."""
+    return {"name": model, "identity": NamedModel(model, remote=remote).identity}
 
 
 def prepared(cell: Cell, data: Path | None, allow_code: bool) -> tuple[Domain, Options]:

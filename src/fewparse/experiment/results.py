@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fewparse.errors import UnknownName
 from fewparse.evaluate.record_lines import Record
 from fewparse.evaluate.records import Records, fingerprint
 from fewparse.experiment.folder import RECORDS, CellEntry, Item, Manifest, read_items, read_manifest
 from fewparse.experiment.grid import Cell, varying
+
+if TYPE_CHECKING:
+    from fewparse.experiment.frames import Library
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,37 @@ class Results:
         for result in self.cell_results:
             if name in (result.id, result.label):
                 return result
-        raise UnknownName("cell", name, [result.label for result in self.cell_results])
+        raise UnknownName("cell", name, [repr(result.label) for result in self.cell_results])
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The options in which the cells differ."""
+        return varying([Cell(result.options) for result in self.cell_results])
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains of the cells."""
+        return tuple(dict.fromkeys(result.domain for result in self.cell_results))
+
+    def items(self, library: "Library | None" = None) -> Any:
+        """Return a data frame with a row per cell and item.
+
+        `library` is `pandas` or `polars`, by default the one that is installed; raises `UsageError` if it is not.
+        """
+        from fewparse.experiment.frames import items_frame
+
+        return items_frame(self, library)
+
+    def cells(self, library: "Library | None" = None) -> Any:
+        """Return a data frame with a row per cell: its options and figures; `library` as for `items`."""
+        from fewparse.experiment.frames import cells_frame
+
+        return cells_frame(self, library)
+
+    def label(self, cell: CellResult, without: str) -> str:
+        """Return the label of a cell without one of the options in which the cells differ."""
+        names = [name for name in self.varying if name != without]
+        return Cell(cell.options).label(names) or cell.options["model"]
 
 
 def read_results(folder: Path) -> Results:

@@ -1,7 +1,7 @@
 """Run an experiment on this machine: model by model, with the cells that share a prompt side by side."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from fewparse.evaluate.records import Records
@@ -11,18 +11,29 @@ from fewparse.example import Example
 from fewparse.experiment.folder import ALL_ITEMS, Shard, write_configuration
 from fewparse.experiment.plan import Plan, PlannedCell
 from fewparse.experiment.results import Results, read_results, record_files
+from fewparse.lm.load import NamedModel, model_identity, open_model
 from fewparse.lm.model import LanguageModel
 from fewparse.parser import Parser
+from fewparse.retrieve.lm import prepare_similarity
 
 OpenModel = Callable[[str], AbstractContextManager[LanguageModel]]
 """Opens a model by name for a context."""
+SimilarityProgress = Callable[[int, int], None]
+"""Called with the number of pairs of utterances that the retriever `lm` has scored, and of all pairs."""
 
 
 class CellSystem:
     """A cell as a system: its records are found by the settings in the manifest, before a model is opened."""
 
-    def __init__(self, planned: PlannedCell, model: LanguageModel, prefill: PromptPrefill, trace: bool) -> None:
-        parser = Parser(planned.domain, model, planned.options)
+    def __init__(
+        self,
+        planned: PlannedCell,
+        model: LanguageModel,
+        retriever_model: LanguageModel | NamedModel,
+        prefill: PromptPrefill,
+        trace: bool,
+    ) -> None:
+        parser = Parser(planned.domain, model, planned.options, retriever_model=retriever_model)
         self.name = planned.cell.id
         self.settings = dict(planned.entry.settings)
         self.max_concurrency = model.max_concurrency
@@ -36,11 +47,12 @@ class CellSystem:
 def run_experiment(
     plan: Plan,
     folder: Path,
-    open_model: OpenModel,
+    open_model: OpenModel | None = None,
     shard: Shard = ALL_ITEMS,
     extend: bool = False,
     listener: Listener = lambda progress: None,
     on_warning: Callable[[str], None] = lambda message: None,
+    similarity_progress: SimilarityProgress = lambda done, total: None,
 ) -> Results:
     """Run what is missing in a folder, and return all of its results.
 
@@ -53,12 +65,20 @@ def run_experiment(
     with records.locked():
         for repair in records.repairs:
             on_warning(repair)
-        for model, cells in plan.by_model():
+        for name, cells in plan.by_model():
             pending = [each for each in cells if missing(plan, each, records, shard)]
-            if pending:
-                with open_model(model) as opened:
-                    run_cells(plan, pending, opened, records, shard, listener)
+            if not pending:
+                continue
+            prepare_retrieval(plan, pending, name, None, shard, similarity_progress)
+            with (open_model or opener(plan))(name) as model:
+                prepare_retrieval(plan, pending, name, model, shard, similarity_progress)
+                run_cells(plan, pending, model, records, shard, listener)
     return read_results(folder)
+
+
+def opener(plan: Plan) -> OpenModel:
+    """Return how to open the models of a plan."""
+    return lambda name: closing(open_model(name, remote=plan.remote))
 
 
 def missing(plan: Plan, planned: PlannedCell, records: Records, shard: Shard) -> list[int]:
@@ -69,9 +89,39 @@ def missing(plan: Plan, planned: PlannedCell, records: Records, shard: Shard) ->
     ]
 
 
+def prepare_retrieval(
+    plan: Plan,
+    cells: Sequence[PlannedCell],
+    name: str,
+    model: LanguageModel | None,
+    shard: Shard,
+    progress: SimilarityProgress,
+) -> None:
+    """Compute the similarities of all items of cells with the retriever `lm`, which is faster than one by one.
+
+    Without `model`, the opened model of that name, those by other models are computed: these are opened one after
+    another and closed, so that two models are never in memory.
+    """
+    done: set[object] = set()
+    for planned in cells:
+        options = planned.options
+        if options.retriever != "lm" or not options.examples:
+            continue
+        other = options.retriever_model not in (None, name)
+        if other != (model is None) or (model is not None and model_identity(model) is None):
+            continue
+        key = (planned.cell.domain, options.target, planned.entry.pool, options.retriever_model)
+        if key not in done:
+            done.add(key)
+            pool = [example.utterance for example in planned.domain.examples]
+            utterances = [e.utterance for i, e in enumerate(plan.examples[planned.cell.domain]) if i in shard]
+            source = model if model is not None else str(options.retriever_model)
+            prepare_similarity(pool, source, utterances, progress=progress, remote=plan.remote)
+
+
 def run_cells(
     plan: Plan,
-    cells: Iterable[PlannedCell],
+    cells: Sequence[PlannedCell],
     model: LanguageModel,
     records: Records,
     shard: Shard,
@@ -82,7 +132,22 @@ def run_cells(
     for planned in cells:
         by_domain.setdefault(planned.cell.domain, []).append(planned)
     for name, group in by_domain.items():
-        prefill = PromptPrefill()
-        systems: list[System] = [CellSystem(each, model, prefill, plan.table.trace) for each in group]
         items = [example for index, example in enumerate(plan.examples[name]) if index in shard]
-        run_evaluation(group[0].domain, systems, items, plan.table.split, records, listener)
+        with cell_systems(plan, group, model) as systems:
+            run_evaluation(group[0].domain, systems, items, plan.table.split, records, listener)
+
+
+@contextmanager
+def cell_systems(plan: Plan, cells: Sequence[PlannedCell], model: LanguageModel) -> Iterator[list[System]]:
+    """Yield the cells as systems; other models for retrieval are opened when a similarity is missing."""
+    prefill, trace = PromptPrefill(), plan.table.trace
+    names = {each.options.retriever_model for each in cells} - {None, cells[0].cell.model}
+    others = {name: NamedModel(name, remote=plan.remote) for name in names if name is not None}
+    try:
+        yield [
+            CellSystem(each, model, others.get(each.options.retriever_model or "", model), prefill, trace)
+            for each in cells
+        ]
+    finally:
+        for other in others.values():
+            other.close()

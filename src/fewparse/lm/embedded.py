@@ -1,5 +1,6 @@
 """GGUF models in this process, by llama.cpp: the model kinds `embedded` and `gguf`."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from fewparse.errors import ModelError, UsageError
 from fewparse.files import user_path
 from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
+from fewparse.lm.catalogue import find_weights
+from fewparse.lm.checked_files import checked_sha256
 from fewparse.lm.evaluator import Logits, Span, TokenIds
 from fewparse.lm.lifetime import Lifetime
 from fewparse.lm.llama_model import Llama
@@ -17,20 +20,44 @@ from fewparse.lm.prefix_cache import PrefixCache
 from fewparse.lm.usage import Usage
 from fewparse.vocabulary import Vocabulary
 
-
-@model_kind(adapters=True)
-def open_embedded(_: str, settings: ModelSettings) -> "EmbeddedModel":
-    """Open the default model, downloading it on first use."""
-    path = weights.pull(progress=settings.progress)
-    return EmbeddedModel(path, name=f"{EMBEDDED}:{weights.SMOLLM2.name}")
+FIRST_OF_SEVERAL = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+"""The names that llama.cpp requires for the files of a model in several files."""
 
 
-@model_kind(argument="PATH", adapters=True)
+def file_identity(path: Path, sha256: str) -> str | None:
+    """Return the identity of a model file with this hash; None if the model has further files."""
+    return None if FIRST_OF_SEVERAL.search(path.name) else f"gguf:{sha256}"
+
+
+def identify_embedded(name: str, _: ModelSettings) -> str:
+    """Return the identity of a model of the catalogue, whether or not it has been downloaded."""
+    return f"gguf:{find_weights(name).sha256}"
+
+
+def identify_gguf(path: str, _: ModelSettings) -> str | None:
+    """Return the identity of a GGUF file."""
+    return file_identity(gguf_path(path), checked_sha256(gguf_path(path)))
+
+
+@model_kind(argument="NAME", optional=True, adapters=True, identify=identify_embedded)
+def open_embedded(name: str, settings: ModelSettings) -> "EmbeddedModel":
+    """Open a model of the catalogue, by default SmolLM2-135M; it is downloaded on first use if it has no terms."""
+    found = find_weights(name)
+    path = weights.pull(found, progress=settings.progress)
+    return EmbeddedModel(path, name=f"{EMBEDDED}:{found.name}")
+
+
+@model_kind(argument="PATH", adapters=True, identify=identify_gguf)
 def open_gguf(path: str, _: ModelSettings) -> "EmbeddedModel":
     """Open a GGUF file."""
+    return EmbeddedModel(gguf_path(path))
+
+
+def gguf_path(path: str) -> Path:
+    """Return the path of `gguf:PATH`; raise `UsageError` if it is empty."""
     if not path:
         raise UsageError("gguf: needs a path", "For example --model gguf:/models/some-model.gguf")
-    return EmbeddedModel(user_path(path))
+    return user_path(path)
 
 
 class AdapterEvaluator:
@@ -53,6 +80,13 @@ class AdapterEvaluator:
         self._cache.use_adapter(self._adapter)
         yield from self._cache.logits_along(prompt, spans, usage)
 
+    def span_logprobs(
+        self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
+    ) -> dict[Span, tuple[float, ...]]:
+        """Return the log-probability of each following token of each span."""
+        self._cache.use_adapter(self._adapter)
+        return self._cache.span_logprobs(prompt, spans, usage)
+
 
 class EmbeddedModel(LocalModel):
     """A GGUF model with one KV cache for all queries; `sha256` is the hash of its file."""
@@ -66,7 +100,8 @@ class EmbeddedModel(LocalModel):
         self._cache = PrefixCache(self._llama)
         self._adapters: dict[str, int] = {}
         vocabulary = Vocabulary(self._llama.tokens, self._llama.end_tokens)
-        super().__init__(name, vocabulary, self._llama, AdapterEvaluator(self._cache, None), lifetime)
+        evaluator = AdapterEvaluator(self._cache, None)
+        super().__init__(name, vocabulary, self._llama, evaluator, lifetime, file_identity(path, self.sha256))
 
     def with_adapter(self, adapter: Adapter) -> LocalModel:
         """Return the model with an adapter applied; weights, memory, cache and lifetime are shared.
@@ -85,7 +120,8 @@ class EmbeddedModel(LocalModel):
                 self._adapters[adapter.sha256] = self._llama.load_adapter(adapter.path)
         evaluator = AdapterEvaluator(self._cache, self._adapters[adapter.sha256])
         name = f"{self.name} + {adapter.path.name}"
-        return LocalModel(name, self.vocabulary, self._llama, evaluator, self._lifetime)
+        identity = self.identity and f"{self.identity}+{adapter.sha256}"
+        return LocalModel(name, self.vocabulary, self._llama, evaluator, self._lifetime, identity)
 
     def close(self) -> None:
         """Free the native memory after the query under way; later queries raise `ModelError`."""

@@ -4,13 +4,14 @@ A path is a sequence of token ids after the prompt. Evaluators with a KV cache a
 of llama.cpp) and `token_tree.py` (tree attention in transformers).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fewparse.errors import ContextOverflow
+from fewparse.errors import ContextOverflow, ModelError
 from fewparse.lm.usage import Usage
 
 T = TypeVar("T")
@@ -18,6 +19,8 @@ Logits = NDArray[np.float32]
 TokenIds = tuple[int, ...]
 Span = tuple[TokenIds, TokenIds]
 """A path, and the token ids that follow it."""
+SpanLogprobs = dict[Span, tuple[float, ...]]
+"""The log-probability of each following token of each span."""
 
 MAX_PATHS_PER_BATCH = 96
 MAX_ROWS_PER_BATCH = 128
@@ -38,6 +41,9 @@ class Evaluator(Protocol):
         self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
     ) -> Iterator[tuple[Span, list[Logits]]]:
         """Yield each distinct span with the logits before each of its following tokens."""
+
+    def span_logprobs(self, prompt: TokenIds, spans: Sequence[Span], usage: Usage) -> SpanLogprobs:
+        """Return the log-probability of each following token of each span, for spans that no search continues."""
 
 
 class StatelessModel(Protocol):
@@ -71,6 +77,10 @@ class WholeSequences:
         queries = [(before + following, len(before)) for before, following in dict.fromkeys(spans) if following]
         for (path, start), rows in self._rows(prompt, queries, usage):
             yield (path[:start], path[start:]), rows[:-1]
+
+    def span_logprobs(self, prompt: TokenIds, spans: Sequence[Span], usage: Usage) -> SpanLogprobs:
+        """Return the log-probability of each following token of each span."""
+        return logprobs_along(self.logits_along(prompt, spans, usage))
 
     def _rows(
         self, prompt: TokenIds, queries: Sequence[tuple[TokenIds, int]], usage: Usage
@@ -115,3 +125,42 @@ def batches(items: Sequence[T], size: Callable[[T], int], limit: int) -> Iterato
         total += size(item)
     if batch:
         yield batch
+
+
+def logprobs_along(rows_by_span: Iterable[tuple[Span, list[Logits]]]) -> SpanLogprobs:
+    """Return the log-probabilities of the following tokens of spans from the logits before each of them."""
+    return {
+        span: tuple(token_logprobs(row, (token,))[0] for row, token in zip(rows, span[1], strict=True))
+        for span, rows in rows_by_span
+    }
+
+
+def token_logprobs(row: Logits, ids: Sequence[int]) -> list[float]:
+    """Return the log-probabilities of some tokens from the logits of all; errors as in `log_softmax`."""
+    shifted = shifted_to_zero(row)
+    chosen = shifted[list(ids)]
+    np.exp(shifted, out=shifted)
+    return [float(logprob) for logprob in chosen - np.log(shifted.sum())]
+
+
+def log_softmax(row: Logits) -> Logits:
+    """Return log-probabilities from logits; -inf for a token with the logit -inf, which a model may give.
+
+    Raises `ModelError` if a logit is NaN or infinite, or all are -inf.
+    """
+    shifted = shifted_to_zero(row)
+    shifted -= np.log(np.exp(shifted).sum())
+    return shifted
+
+
+def shifted_to_zero(row: Logits) -> Logits:
+    """Return logits minus their maximum, which shows whether all are finite; raise `ModelError` if it is not."""
+    largest = row.max()
+    if not math.isfinite(largest):
+        raise ModelError(
+            f"the model computed logits that are not finite (the largest is {largest})",
+            "The file of the model or of its adapter may be damaged: fewparse models check PATH",
+        )
+    with np.errstate(over="ignore"):  # a difference beyond the range of the type is -inf
+        shifted: Logits = row - largest
+    return shifted

@@ -22,10 +22,10 @@ from transformers.cache_utils import DynamicLayer
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable
 from fewparse.files import user_path
 from fewparse.lm.byte_tokenizer import ByteTokenizer
-from fewparse.lm.evaluator import Logits, TokenIds
+from fewparse.lm.evaluator import Logits, TokenIds, log_softmax
 from fewparse.lm.gguf import read_metadata
 from fewparse.lm.lifetime import Lifetime, claim_library
-from fewparse.lm.local import MAX_CONTEXT, log_softmax, usable_cores
+from fewparse.lm.local import MAX_CONTEXT, usable_cores
 from fewparse.lm.model_file import check_model
 
 SUFFIX = ".gguf"

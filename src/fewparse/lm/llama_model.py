@@ -6,20 +6,23 @@ llama.cpp ends the process if a precondition of a call is violated, so everythin
 import ctypes
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, c_float, c_int8, c_int32, c_void_p
 from functools import partial
+from itertools import accumulate, chain
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fewparse.errors import CorruptModel, ModelError
+from fewparse.lm.evaluator import Logits
 from fewparse.lm.lifetime import Lifetime, claim_library, with_stack
 from fewparse.lm.llama import Batch, library, logged_error
 from fewparse.lm.local import MAX_CONTEXT
 from fewparse.text import is_unicode
 
+T = TypeVar("T")
 BATCH = 512
 MAX_SEQUENCES = 256
 MAX_PATH_TOKENS = 4096
@@ -79,6 +82,8 @@ class Llama:
         params.n_seq_max, params.kv_unified = self.n_seq_max, True
         params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = FLASH_ATTENTION_OFF
+        # With a cache of the sliding window only, a sequence could not be continued from an earlier position.
+        params.swa_full = True
         context: int | None = self._lib.llama_init_from_model(self._model, params)
         if not context:
             self._lib.llama_model_free(self._model)
@@ -186,24 +191,40 @@ class Llama:
         positions: Sequence[int],
         sequences: Sequence[int],
         wanted: Sequence[bool],
-    ) -> list[NDArray[np.float32]]:
+    ) -> list[Logits]:
         """Evaluate a batch of tokens and return copies of the logits after those that are `wanted`, in order.
 
         Raises `CacheFull` if the cache has too few free cells, `NotFinite` if the state after a token is not
         finite, and another `ModelError` for other failures.
         """
+        return self.decode_tree(tokens, positions, [(s,) for s in sequences], wanted, lambda _, row: row.copy())
+
+    def decode_tree(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[Sequence[int]],
+        wanted: Sequence[bool],
+        read: Callable[[int, Logits], T],
+    ) -> list[T]:
+        """Evaluate a batch of tokens, each of one or more sequences, and return what `read` returns.
+
+        `read` is called with the index of each `wanted` token and the logits after it, which are valid during the
+        call only. Sequences that have a new token in common must have the same length. Errors as in `decode`.
+        """
         n = len(tokens)
         self._check_batch(tokens, positions, sequences)
-        sequence_ids = (c_int32 * n)(*sequences)
+        starts = list(accumulate(map(len, sequences), initial=0))
+        sequence_ids = (c_int32 * starts[-1])(*chain.from_iterable(sequences))
         stride = ctypes.sizeof(c_int32)
         base = ctypes.addressof(sequence_ids)
-        pointers = (POINTER(c_int32) * n)(*(ctypes.cast(base + i * stride, POINTER(c_int32)) for i in range(n)))
+        pointers = (POINTER(c_int32) * n)(*(ctypes.cast(base + i * stride, POINTER(c_int32)) for i in starts[:-1]))
         batch = Batch(
             n_tokens=n,
             token=(c_int32 * n)(*tokens),
             embd=None,
             pos=(c_int32 * n)(*positions),
-            n_seq_id=(c_int32 * n)(*([1] * n)),
+            n_seq_id=(c_int32 * n)(*map(len, sequences)),
             seq_id=pointers,
             logits=(c_int8 * n)(*(1 if w else 0 for w in wanted)),
         )
@@ -213,20 +234,23 @@ class Llama:
                 raise CacheFull(f"the KV cache of {self.n_ctx} cells has too few free ones for {n} more tokens")
             if status != 0:
                 raise ModelError(f"llama.cpp could not evaluate a batch of {n} tokens (status {status})")
-            return [self._logits(i) for i in range(n) if wanted[i]]
+            return [read(i, self._logits(i)) for i in range(n) if wanted[i]]
 
-    def _check_batch(self, tokens: Sequence[int], positions: Sequence[int], sequences: Sequence[int]) -> None:
+    def _check_batch(
+        self, tokens: Sequence[int], positions: Sequence[int], sequences: Sequence[Sequence[int]]
+    ) -> None:
         if not 0 < len(tokens) <= self.n_ctx:
             raise ModelError(f"a batch has {len(tokens)} tokens; it must have 1 to {self.n_ctx}")
         if not 0 <= min(tokens) <= max(tokens) < self.n_vocab:
             wrong = next(token for token in tokens if not 0 <= token < self.n_vocab)
             raise ModelError(f"the model has no token {wrong}: its tokens are 0 to {self.n_vocab - 1}")
         if not (0 <= min(positions) <= max(positions) < self.n_ctx) or not (
-            0 <= min(sequences) <= max(sequences) < self.n_seq_max
+            all(0 <= min(own, default=-1) <= max(own, default=0) < self.n_seq_max for own in sequences)
         ):
             raise ModelError("a batch has a position or a sequence out of range")
 
-    def _logits(self, index: int) -> NDArray[np.float32]:
+    def _logits(self, index: int) -> Logits:
+        """Return the logits after a token of the last batch, in the memory of llama.cpp."""
         pointer = self._lib.llama_get_logits_ith(self._context, index)
         if not pointer:
             raise ModelError("llama.cpp returned no logits")
@@ -236,4 +260,4 @@ class Llama:
                 "the model computed logits that are not finite",
                 "The file of the model or of its adapter may be damaged: fewparse models check PATH",
             )
-        return np.ctypeslib.as_array(pointer, (self.n_vocab,)).copy()
+        return np.ctypeslib.as_array(pointer, (self.n_vocab,))

@@ -15,10 +15,13 @@ To add a kind, write an opener and give it a line in `MODEL_KINDS`, or install a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fewparse.errors import UnknownName, UsageError
 from fewparse.lm.adapter import Adapter
+from fewparse.lm.catalogue import DEFAULT
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.weights import Progress
 from fewparse.registry import Registry
@@ -39,28 +42,37 @@ class ModelSettings:
 
 Opener = Callable[[str, ModelSettings], LanguageModel]
 """Opens a model from the part of its name after the colon."""
+Identify = Callable[[str, ModelSettings], str | None]
+"""Returns the identity of a model, without opening it, from the part of its name after the colon."""
 
 
 @dataclass(frozen=True)
 class ModelKind:
     """A kind of model.
 
-    `argument` describes the part of the name after the colon, as in `gguf:PATH`; None if there is none. A
-    `remote` kind is behind a server and uses `ModelSettings.remote`. If `adapters` is true, its models implement
-    `AdaptableModel`.
+    `argument` describes the part of the name after the colon, as in `gguf:PATH`; None if there is none. If it is
+    `optional`, there is a default model. A `remote` kind is behind a server and uses `ModelSettings.remote`. If
+    `adapters` is true, its models implement `AdaptableModel`. `identify` returns the identity of a model (see
+    `model_identity`), None if it is unknown.
     """
 
     open: Opener
     argument: str | None = None
+    optional: bool = False
     remote: bool = False
     adapters: bool = False
+    identify: Identify = lambda argument, settings: None
 
 
 def model_kind(
-    argument: str | None = None, remote: bool = False, adapters: bool = False
+    argument: str | None = None,
+    optional: bool = False,
+    remote: bool = False,
+    adapters: bool = False,
+    identify: Identify = lambda argument, settings: None,
 ) -> Callable[[Opener], ModelKind]:
     """Decorate an opener to make it a `ModelKind`."""
-    return lambda opener: ModelKind(opener, argument, remote, adapters)
+    return lambda opener: ModelKind(opener, argument, optional, remote, adapters, identify)
 
 
 MODEL_KINDS: Registry[ModelKind | Opener] = Registry(
@@ -84,9 +96,11 @@ def model_names(select: Callable[[ModelKind], bool] = lambda _: True) -> tuple[s
 
 
 def command_line_form(name: str) -> str:
-    """Return how a kind is written on the command line, such as `gguf:PATH`."""
+    """Return how a kind is written on the command line, such as `gguf:PATH` or `embedded[:NAME]`."""
     kind = kind_of(name)
-    return name if kind is None or kind.argument is None else f"{name}:{kind.argument}"
+    if kind is None or kind.argument is None:
+        return name
+    return f"{name}[:{kind.argument}]" if kind.optional else f"{name}:{kind.argument}"
 
 
 def model_choices() -> tuple[str, ...]:
@@ -100,12 +114,18 @@ def kind_of(name: str) -> ModelKind | None:
 
     An entry point may be a plain opener: it is a local kind with an argument and without adapters.
     """
-    prefix, colon, _ = name.partition(":")
+    prefix, colon, argument = name.partition(":")
     if prefix not in MODEL_KINDS:
         return None
     found = MODEL_KINDS[prefix]
     kind = found if isinstance(found, ModelKind) else ModelKind(found, argument="NAME")
-    return None if colon and kind.argument is None else kind
+    without_argument = kind.argument is None or (kind.optional and not argument)
+    return None if colon and without_argument else kind
+
+
+def is_default_model(name: str) -> bool:
+    """Return whether this names the default embedded model, for which the adapters of domains are tuned."""
+    return name in (EMBEDDED, f"{EMBEDDED}:{DEFAULT.name}")
 
 
 def open_model(
@@ -113,14 +133,65 @@ def open_model(
 ) -> LanguageModel:
     """Open the model with this name.
 
-    `embedded` is downloaded on first use; `progress` is called meanwhile. `gguf:PATH` and `hf:PATH_OR_NAME` run in
-    this process. `openai:NAME` and `openai-chat:NAME` are behind a server, to which `remote` describes the
-    connection. Raises `UnknownName` for another kind, and `ModelError` if the model cannot be opened.
+    `embedded` is downloaded on first use; `progress` is called meanwhile. `embedded:NAME` is another model of the
+    catalogue, `gguf:PATH` and `hf:PATH_OR_NAME` are other models in this process. `openai:NAME` and
+    `openai-chat:NAME` are behind a server, to which `remote` describes the connection. Raises `UnknownName` for
+    another name, and `ModelError` if the model cannot be opened.
     """
+    return known_kind(name).open(name.partition(":")[2], ModelSettings(progress, remote))
+
+
+def known_kind(name: str) -> ModelKind:
+    """Return the kind of the model with this name; raise `UnknownName` if there is none."""
     kind = kind_of(name)
     if kind is None:
         raise UnknownName("model", name, model_names())
-    return kind.open(name.partition(":")[2], ModelSettings(progress, remote))
+    return kind
+
+
+def model_identity(model: LanguageModel) -> str | None:
+    """Return what the results of a model depend on, so that they can be stored: its optional attribute `identity`.
+
+    It is the hash of the files of a model in this process, and the name and address of one behind a server. None
+    if that is unknown.
+    """
+    identity: str | None = getattr(model, "identity", None)
+    return identity
+
+
+class NamedModel:
+    """A model that is opened when it is first used; takes the arguments of `open_model`.
+
+    Raises `UnknownName` at once if there is no such kind of model.
+    """
+
+    def __init__(
+        self, name: str, progress: Progress | None = None, remote: "RemoteSettings | None" = None
+    ) -> None:
+        self.name = name
+        self._kind = known_kind(name)
+        self._settings = ModelSettings(progress, remote)
+        self._lock = Lock()
+        self._opened: LanguageModel | None = None
+
+    @cached_property
+    def identity(self) -> str | None:
+        """The identity of the model, without opening it; None if that is not possible."""
+        return self._kind.identify(self.name.partition(":")[2], self._settings)
+
+    def open(self) -> LanguageModel:
+        """Return the model, opened by the first call."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._kind.open(self.name.partition(":")[2], self._settings)
+            return self._opened
+
+    def close(self) -> None:
+        """Close the model if it is open; it can be opened again."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+            self._opened = None
 
 
 @runtime_checkable

@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fewparse.errors import ModelError
-from fewparse.lm.evaluator import Evaluator, Logits, Span, TokenIds
+from fewparse.lm.evaluator import Evaluator, Logits, TokenIds, log_softmax, logprobs_along
 from fewparse.lm.lifetime import Lifetime
 from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.sampling import NextTokenDistribution, PartialSample
@@ -58,8 +57,10 @@ class LocalModel:
         tokenizer: Tokenizer,
         evaluator: Evaluator,
         lifetime: Lifetime | None = None,
+        identity: str | None = None,
     ) -> None:
         self.name = name
+        self.identity = identity
         self.vocabulary = vocabulary
         self.context_length = evaluator.context_length
         self._tokenizer = tokenizer
@@ -132,13 +133,18 @@ class LocalModel:
     ) -> list[tuple[float, ...]]:
         """Return the log-probability of each token of each continuation, one continuation per prefix."""
         spans = [(self._ids(p), self._ids(c)) for p, c in zip(prefixes, continuations, strict=True)]
-        scores: dict[Span, tuple[float, ...]] = {}
         with self._query(prompt, prefixes, usage) as ids:
-            for span, rows in self.evaluator.logits_along(ids, spans, usage):
-                scores[span] = tuple(
-                    float(log_softmax(row)[token]) for row, token in zip(rows, span[1], strict=True)
-                )
+            scores = logprobs_along(self.evaluator.logits_along(ids, spans, usage))
         return [scores.get(span, ()) for span in spans]
+
+    def total_logprobs(
+        self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
+    ) -> list[float]:
+        """Return the log-probability of each continuation, evaluating what several have in common once."""
+        spans = [(self._ids(p), self._ids(c)) for p, c in zip(prefixes, continuations, strict=True)]
+        with self._query(prompt, prefixes, usage) as ids:
+            scores = self.evaluator.span_logprobs(ids, spans, usage)
+        return [math.fsum(scores.get(span, ())) for span in spans]
 
     @contextmanager
     def _query(self, prompt: Prompt, prefixes: Sequence[Prefix], usage: Usage) -> Iterator[TokenIds]:
@@ -181,20 +187,3 @@ class LocalModel:
 def usable_cores() -> int:
     """Return the number of cores this process may use; more threads than cores stall each other by spinning."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def log_softmax(row: Logits) -> NDArray[np.float32]:
-    """Return log-probabilities from logits; -inf for a token with the logit -inf, which a model may give.
-
-    Raises `ModelError` if a logit is NaN or infinite, or all are -inf: the maximum shows each of these.
-    """
-    largest = row.max()
-    if not math.isfinite(largest):
-        raise ModelError(
-            f"the model computed logits that are not finite (the largest is {largest})",
-            "The file of the model or of its adapter may be damaged: fewparse models check PATH",
-        )
-    with np.errstate(over="ignore"):  # a difference beyond the range of the type is -inf
-        shifted: NDArray[np.float32] = row - largest
-    shifted -= np.log(np.exp(shifted).sum())
-    return shifted

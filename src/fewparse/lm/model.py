@@ -6,9 +6,10 @@ server is invisible to the caller. All log-probabilities are natural logarithms 
 at temperature 1, not truncated by top-k or top-p, and not renormalised under a mask.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
@@ -189,3 +190,26 @@ class LanguageModel(Protocol):
 
     def close(self) -> None:
         """Release memory and connections; may be called more than once."""
+
+
+@runtime_checkable
+class TotalScorer(Protocol):
+    """A model that scores many continuations faster than by `LanguageModel.score`, if only totals are needed."""
+
+    def total_logprobs(
+        self, prompt: Prompt, prefixes: Sequence[Prefix], continuations: Sequence[Prefix], usage: Usage
+    ) -> list[float]:
+        """Return the log-probability of each continuation, given the prompt and its prefix."""
+
+
+def total_logprobs(
+    model: LanguageModel,
+    prompt: Prompt,
+    prefixes: Sequence[Prefix],
+    continuations: Sequence[Prefix],
+    usage: Usage,
+) -> list[float]:
+    """Return the log-probability of each continuation, given the prompt and its prefix."""
+    if isinstance(model, TotalScorer):
+        return model.total_logprobs(prompt, prefixes, continuations, usage)
+    return [math.fsum(logprobs) for logprobs in model.score(prompt, prefixes, continuations, usage)]

@@ -1,11 +1,10 @@
 """Decide whether a GGUF file may be loaded into this process; unknown files are checked once.
 
-The embedded model is known by its hash. Any other model is checked in Python and then tried in a process of its
-own; that it passed is recorded with its hash, so that the next start costs nothing.
+The models of the catalogue are known by their hashes. Any other model is checked in Python and then tried in a
+process of its own; that it passed is recorded with its hash, so that the next start costs nothing.
 """
 
 import math
-import os
 import warnings
 from collections import Counter
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from fewparse.errors import CorruptModel, ModelUnavailable
 from fewparse.files import os_reason
 from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
+from fewparse.lm.catalogue import MODELS
 from fewparse.lm.checked_files import checked_sha256, file_identity, has_passed, record_passed
 from fewparse.lm.gguf import MAGIC, GGUFFile, open_regular, read_gguf
 from fewparse.lm.gguf_check import ADAPTER_ALPHA, adapter_problems, fit_problems, is_split, model_problems
@@ -61,13 +61,14 @@ def check_model(path: Path, native: bool = True) -> str:
     """
     check_magic(path)
     sha256 = checked_sha256(path)
-    if sha256 == weights.SMOLLM2.sha256:
+    if any(sha256 == known.sha256 for known in MODELS):
         return sha256
-    if is_same_path(path, weights.weights_path()):
-        raise weights.damaged(path, sha256)
-    if path.stat().st_size == weights.SMOLLM2.size:
+    if (stored := weights.find_stored(path)) is not None:
+        raise weights.damaged(stored, sha256)
+    size = path.stat().st_size
+    if any(size == known.size for known in MODELS):
         warnings.warn(
-            f"{path} has the size of the embedded model and another content: a copy of it would be damaged",
+            f"{path} has the size of an embedded model and another content: a copy of it would be damaged",
             stacklevel=2,
         )
     check = ("model", sha256, VERSION if native else "python")
@@ -117,14 +118,6 @@ def summary(problems: list[str]) -> str:
     return "; ".join(problems[:MAX_LISTED]) + more
 
 
-def is_same_path(one: Path, other: Path) -> bool:
-    """Return whether two paths name the same file."""
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
-
-
 def report(path: Path) -> Report:
     """Check a model or an adapter completely, whatever is recorded, and return what was found.
 
@@ -139,8 +132,9 @@ def report(path: Path) -> Report:
     if file.metadata.get("general.type") == "adapter":
         return Report(sha256, file, tuple(adapter_problems(file)))
     problems = list(model_problems(file))
-    if is_same_path(path, weights.weights_path()) and sha256 != weights.SMOLLM2.sha256:
-        problems.append(weights.damaged(path, sha256).message)
+    stored = weights.find_stored(path)
+    if stored is not None and sha256 != stored.sha256:
+        problems.append(weights.damaged(stored, sha256).message)
     if not problems:
         try:
             try_model(path)

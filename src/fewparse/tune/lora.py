@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from fewparse.errors import ModelError
+from fewparse.lm.gguf import read_metadata
 from fewparse.lm.hf_backend import load, loading_errors, quiet
 from fewparse.lm.local import usable_cores
 from fewparse.tune.config import LAYERS, TuneConfig
@@ -74,14 +75,14 @@ class LoraModel:
     """A network whose LoRA layers are trainable; all other weights are frozen."""
 
     def __init__(self, path: Path, config: TuneConfig) -> None:
+        if (kind := read_metadata(path)["general.architecture"]) != ARCHITECTURE:
+            raise ModelError(
+                f"{path} is a model of the architecture `{kind}`, and only `{ARCHITECTURE}` can be tuned",
+                "Tune the default model, or a GGUF file of that architecture.",
+            )
         torch.set_num_threads(usable_cores())
         with quiet(), loading_errors(str(path)):
             self.network, _ = load(str(path), single_precision=True)
-        if (kind := self.network.config.model_type) != ARCHITECTURE:
-            raise ModelError(
-                f"{path} is a model of the architecture `{kind}`, and only `{ARCHITECTURE}` can be tuned",
-                "Tune the embedded model, or a GGUF file of that architecture.",
-            )
         self.layers = add_lora(self.network, config.rank, config.scale, config.layers)
 
     @property

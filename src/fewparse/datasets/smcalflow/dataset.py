@@ -3,17 +3,19 @@
 Downloaded from the repository of Shin et al., or imported from a folder with the published files or with single
 turns as JSON lines. It is one domain. Besides the examples, these files are stored:
 
-dev_100.jsonl   the 100 turns on which the authors monitored training
-full.jsonl      every turn of the dialogues without a training turn
-grammar/        the authors' grammar, as published
+dev_100.jsonl    the 100 turns on which the authors monitored training
+full.jsonl       every turn of the validation dialogues without a training turn
+data_notes.txt   which training turns these are
+grammar/         the authors' grammar, as published
 
-The authors' training turns are not published. The 300 training turns here were selected for fewparse, from the
-published dialogues that have neither a test turn nor one of the 100 turns.
+The training turns are the authors' 300, from the dialogues of the training set. If the folder lacks these
+dialogues or the list of the 300, a substitute takes their place: 300 turns of the validation dialogues that have
+neither a test turn nor one of the 100 turns, selected for fewparse.
 """
 
-import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from fewparse.datasets.dataset import (
@@ -25,19 +27,30 @@ from fewparse.datasets.dataset import (
     decode,
     not_published,
     read_bytes,
+    read_lines,
 )
-from fewparse.datasets.smcalflow.files import Turn, index_turns, read_dialogues, read_turns, select, to_id_list
-from fewparse.datasets.storage import TEST, TRAIN, to_jsonl
+from fewparse.datasets.smcalflow.files import (
+    Turn,
+    index_turns,
+    read_dialogues,
+    read_ids,
+    read_turns,
+    select,
+    to_id_list,
+)
+from fewparse.datasets.storage import DATA_NOTES, TEST, TRAIN, to_data_notes, to_jsonl
 from fewparse.errors import DataError, DataUnavailable
 
 NAME = "smcalflow"
 DEV, FULL, GRAMMAR = "dev_100.jsonl", "full.jsonl", "grammar"
-DIALOGUES = "valid.dataflow_dialogues_ir.jsonl"
+DIALOGUES, TRAIN_DIALOGUES = "valid.dataflow_dialogues_ir.jsonl", "train.dataflow_dialogues_ir.jsonl"
+TRAIN_LIST = "ids_train_300_stratified.txt"
 ID_LISTS = {TEST: "ids_dev_200_uniform.txt", DEV: "ids_dev_100_uniform.txt"}
 TURN_FILES = {TRAIN: "train_300.jsonl", TEST: "dev_200.jsonl", DEV: "dev_100.jsonl", FULL: "dev_all.jsonl"}
-TRAINING_IDS = Path(__file__).with_name("train_300.txt")
+SUBSTITUTE_IDS = Path(__file__).with_name("train_300.txt")
 EXPECTED_FILES = (
-    f"Expected either {DIALOGUES}.gz with {ID_LISTS[TEST]}, "
+    f"Expected either {DIALOGUES}.gz with {ID_LISTS[TEST]} "
+    f"(and {TRAIN_DIALOGUES}.gz with {TRAIN_LIST}, for the authors' training examples), "
     f"or {TURN_FILES[TRAIN]} with {TURN_FILES[TEST]}; the files may be in subfolders."
 )
 
@@ -53,8 +66,10 @@ class SMCalFlow(Dataset):
     def convert(self, source: Path) -> ConvertedFiles:
         """Convert the turns of a folder, and copy the files of the authors' grammar that it has."""
         folder = SourceFolder(source, self.sources)
-        splits = {name: to_jsonl(map(to_fields, turns)) for name, turns in folder.splits().items()}
-        return ConvertedFiles({**splits, **folder.grammar()}, tuple(folder.notes))
+        splits = folder.splits()
+        converted = {name: to_jsonl(map(to_fields, turns)) for name, turns in splits.items()}
+        converted[DATA_NOTES] = to_data_notes([training_note(splits[TRAIN], self.sources)])
+        return ConvertedFiles({**converted, **folder.grammar()}, tuple(folder.notes))
 
 
 SMCALFLOW = SMCalFlow()
@@ -67,6 +82,17 @@ def to_fields(turn: Turn) -> dict[str, str]:
     return {"utterance": example.utterance, "program": example.program, **context}
 
 
+def training_note(turns: tuple[Turn, ...], sources: Sources) -> str:
+    """Return which training turns these are, by their ids: the authors', the substitute, or others."""
+    ids = to_id_list(turns).encode("utf-8")
+    authors = sources.checksums.get(TRAIN_LIST)
+    if authors is not None and authors.matches(ids):
+        return f"training examples: the authors' {len(turns)}"
+    if ids == SUBSTITUTE_IDS.read_bytes():
+        return f"training examples: substitute of {len(turns)} validation turns"
+    return "training examples: neither the authors' nor the substitute"
+
+
 class SourceFolder:
     """The SMCalFlow files in or below one folder; `notes` collects messages for the user while they are read."""
 
@@ -74,7 +100,8 @@ class SourceFolder:
         self.source = source
         self.sources = sources
         self.grammar_names = [f.path.name for f in sources.files if f.path.suffix in (".csv", ".scfg")]
-        self.found = find_files(source, {DIALOGUES, *ID_LISTS.values(), *TURN_FILES.values(), *self.grammar_names})
+        names = {DIALOGUES, TRAIN_DIALOGUES, TRAIN_LIST, *ID_LISTS.values(), *TURN_FILES.values()}
+        self.found = find_files(source, {*names, *self.grammar_names})
         self.notes: list[str] = []
 
     def splits(self) -> dict[str, tuple[Turn, ...]]:
@@ -82,8 +109,8 @@ class SourceFolder:
         turn_files = [name for name in TURN_FILES.values() if name in self.found]
         if not self.found.keys() - set(self.grammar_names):
             raise DataUnavailable(f"{self.source} has no turns of {NAME}", EXPECTED_FILES)
-        if DIALOGUES in self.found and turn_files:
-            message = f"the published dialogues are also in {self.found[DIALOGUES][0]}"
+        if turn_files and (dialogues := self.found.get(DIALOGUES) or self.found.get(TRAIN_DIALOGUES)):
+            message = f"the published dialogues are also in {dialogues[0]}"
             hint = "Import from a folder that has either dialogues or single turns."
             raise DataError(message, self.found[turn_files[0]][0], hint=hint)
         splits, names = (self.from_turns(), TURN_FILES) if turn_files else (self.from_dialogues(), ID_LISTS)
@@ -95,17 +122,28 @@ class SourceFolder:
         """Select the splits from the published dialogues by the lists of turn ids."""
         turns = self.turns(DIALOGUES, read_dialogues)
         dialogues = self.path(DIALOGUES)
-        splits = {TRAIN: select(TRAINING_IDS.read_text(encoding="utf-8"), TRAINING_IDS, turns, dialogues)}
+        splits = {TRAIN: self.training_turns(turns)}
         for split, name in ID_LISTS.items():
             if split == TEST or name in self.found:
-                splits[split] = select(self.text(name), self.path(name), turns, dialogues)
+                path = self.path(name)
+                splits[split] = select(read_ids(self.text(name), path), path, turns, dialogues)
         return {**splits, FULL: without_training_dialogues(turns, splits[TRAIN])}
+
+    def training_turns(self, validation: Mapping[str, Turn]) -> tuple[Turn, ...]:
+        """Select the authors' training turns, or the substitute if this folder lacks one of their two files."""
+        if missing := [name for name in (TRAIN_DIALOGUES, TRAIN_LIST) if name not in self.found]:
+            self.notes.append(f"not in {self.source}: {', '.join(missing)}; training examples are a substitute")
+            ids = read_ids(SUBSTITUTE_IDS.read_text(encoding="utf-8"), SUBSTITUTE_IDS)
+            return select(ids, SUBSTITUTE_IDS, validation, self.path(DIALOGUES))
+        path = self.path(TRAIN_LIST)
+        ids = read_ids(self.text(TRAIN_LIST), path)
+        turns = self.turns(TRAIN_DIALOGUES, partial(read_dialogues, ids=ids))
+        return select(ids, path, turns, self.path(TRAIN_DIALOGUES))
 
     def from_turns(self) -> dict[str, tuple[Turn, ...]]:
         """Read each split from its file of single turns."""
         splits: dict[str, tuple[Turn, ...]] = {}
-        hashes = {split: self.sources.hashes[name] for split, name in ID_LISTS.items()}
-        hashes[TRAIN] = hashlib.sha256(TRAINING_IDS.read_bytes()).hexdigest()
+        official = {split: self.sources.checksums[name] for split, name in ID_LISTS.items()}
         for split, name in TURN_FILES.items():
             if split in (TRAIN, TEST) or name in self.found:
                 turns = self.turns(name, read_turns)
@@ -113,19 +151,21 @@ class SourceFolder:
                     without_training_dialogues(turns, splits[TRAIN]) if split == FULL else tuple(turns.values())
                 )
                 ids = to_id_list(turns.values()).encode("utf-8")
-                if split in hashes and hashlib.sha256(ids).hexdigest() != hashes[split]:
+                if split in official and not official[split].matches(ids):
                     self.notes.append(
                         f"{self.path(name)} has other turns than the official split; imported unchanged"
                     )
         return splits
 
-    def turns(self, name: str, read: Callable[[str, Path], Iterator[Turn]]) -> dict[str, Turn]:
+    def turns(self, name: str, read: Callable[[Iterable[str], Path], Iterator[Turn]]) -> dict[str, Turn]:
         """Return the turns of a file by their ids, without those that have no utterance."""
         path = self.path(name)
-        turns = index_turns(read(self.text(name), path), path)
+        if not self.sources.is_published_file(path):
+            self.notes.append(not_published(path))
+        turns = index_turns(read(read_lines(path), path), path)
         nonempty = {turn.id: turn for turn in turns.values() if turn.example.utterance.strip()}
         if not nonempty:
-            raise DataError("the file has no turns", path, hint=CHECK_FILE)
+            raise DataError("the file has none of the expected turns", path, hint=CHECK_FILE)
         if empty := len(turns) - len(nonempty):
             self.notes.append(f"{path}: skipped {empty} {'turn' if empty == 1 else 'turns'} without an utterance")
         return nonempty

@@ -10,7 +10,7 @@ context of a turn is the agent's utterance at the previous turn, whether that tu
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,11 @@ TYPE_NAMES = {str: "text", int: "a whole number", bool: "true or false", list: "
 FieldType = TypeVar("FieldType", str, int, bool, list[Any])
 
 
+def turn_id(dialogue: str, index: int) -> str:
+    """Return a turn in the form of the lists of turn ids."""
+    return f"{dialogue},{index}"
+
+
 @dataclass(frozen=True)
 class Turn:
     """One user turn of a dialogue, with the number of the line it was read from."""
@@ -39,7 +44,7 @@ class Turn:
     @property
     def id(self) -> str:
         """The turn in lists of turn ids: `dialogue,index`."""
-        return f"{self.dialogue},{self.index}"
+        return turn_id(self.dialogue, self.index)
 
 
 @dataclass(frozen=True)
@@ -67,39 +72,43 @@ class JsonLine:
     def turn(self, dialogue: str, index: int, utterance: str, program: str, context: str) -> Turn:
         """Return a turn of this line, with its program on one line and single spaces."""
         try:
-            one_line = compact(read_program(program, f"{dialogue},{index}"))
+            one_line = compact(read_program(program, turn_id(dialogue, index)))
         except GrammarError as error:
             message = f"the program of a turn is not an S-expression: {error.message}"
             raise DataError(message, self.path, self.number, hint=CHECK_FILE) from None
         return Turn(dialogue, index, Example(utterance, one_line, context=context), self.number)
 
 
-def read_dialogues(source: str, path: Path) -> Iterator[Turn]:
-    """Yield the turns of published dialogues, except those marked as skipped."""
-    for line in read_lines(source, path):
+def read_dialogues(lines: Iterable[str], path: Path, ids: Collection[str] | None = None) -> Iterator[Turn]:
+    """Yield the turns of published dialogues, except those marked as skipped.
+
+    If `ids` are given, only the turns with these ids are yielded. Other dialogues are not checked and no other
+    programs are read, which would take minutes in a large file.
+    """
+    wanted = None if ids is None else {turn.partition(",")[0] for turn in ids}
+    for line in parse_lines(lines, path):
         dialogue, context = line.get(str, "dialogue_id"), ""
+        if wanted is not None and dialogue not in wanted:
+            continue
         for i, _ in enumerate(line.get(list, "turns")):
             if not line.get(bool, "turns", i, "skip"):
-                yield line.turn(
-                    dialogue,
-                    line.get(int, "turns", i, "turn_index"),
-                    line.get(str, "turns", i, "user_utterance", "original_text"),
-                    line.get(str, "turns", i, "lispress"),
-                    context,
-                )
+                index = line.get(int, "turns", i, "turn_index")
+                if ids is None or turn_id(dialogue, index) in ids:
+                    utterance = line.get(str, "turns", i, "user_utterance", "original_text")
+                    yield line.turn(dialogue, index, utterance, line.get(str, "turns", i, "lispress"), context)
             context = line.get(str, "turns", i, "agent_utterance", "original_text")
 
 
-def read_turns(source: str, path: Path) -> Iterator[Turn]:
+def read_turns(lines: Iterable[str], path: Path) -> Iterator[Turn]:
     """Yield the turns of a file with one turn per line."""
-    for line in read_lines(source, path):
+    for line in parse_lines(lines, path):
         utterance, program, context = (line.get(str, key) for key in ("utterance", "program", "context"))
         yield line.turn(line.get(str, "dialogue_id"), line.get(int, "turn_index"), utterance, program, context)
 
 
-def read_lines(source: str, path: Path) -> Iterator[JsonLine]:
-    """Yield the lines of a JSON lines file; blank lines are skipped."""
-    for number, line in enumerate(source.split("\n"), 1):
+def parse_lines(lines: Iterable[str], path: Path) -> Iterator[JsonLine]:
+    """Yield the objects of a JSON lines file; blank lines are skipped."""
+    for number, line in enumerate(lines, 1):
         if line.strip():
             yield JsonLine(parse_json_line(line, number, path, DataError, CHECK_FILE), number, path)
 
@@ -114,27 +123,33 @@ def index_turns(turns: Iterable[Turn], path: Path) -> dict[str, Turn]:
     return found
 
 
-def select(id_list: str, path: Path, turns: Mapping[str, Turn], turns_path: Path) -> tuple[Turn, ...]:
-    """Return the turns whose ids are in a list, one per line, in the order of the list.
-
-    `path` and `turns_path` are the files of the list and of the turns, for error messages.
-    """
-    selected: dict[str, Turn] = {}
+def read_ids(id_list: str, path: Path) -> dict[str, int]:
+    """Return the turn ids of a list, one per line, in order and with the numbers of their lines."""
+    ids: dict[str, int] = {}
     for number, line in enumerate(id_list.split("\n"), 1):
         name = line.strip()
         if not name:
             continue
         if TURN_ID.fullmatch(name) is None:
             raise DataError("expected a turn as `dialogue,number`", path, number, 1, id_list, CHECK_FILE)
-        if name in selected:
+        if name in ids:
             raise DataError(f"turn {name} is listed twice", path, number, hint=CHECK_FILE)
+        ids[name] = number
+    if not ids:
+        raise DataError("the list has no turns", path, hint=CHECK_FILE)
+    return ids
+
+
+def select(ids: Mapping[str, int], path: Path, turns: Mapping[str, Turn], turns_path: Path) -> tuple[Turn, ...]:
+    """Return the turns of a list of ids, in its order.
+
+    `path` and `turns_path` are the files of the list and of the turns, for error messages.
+    """
+    for name, number in ids.items():
         if name not in turns:
             hint = "Check that both files are complete and unchanged, or copy or download them again."
             raise DataError(f"turn {name} is not among the usable turns of {turns_path}", path, number, hint=hint)
-        selected[name] = turns[name]
-    if not selected:
-        raise DataError("the list has no turns", path, hint=CHECK_FILE)
-    return tuple(selected.values())
+    return tuple(turns[name] for name in ids)
 
 
 def to_id_list(turns: Iterable[Turn]) -> str:

@@ -4,7 +4,17 @@ from fewparse.lm.load import ModelSettings, model_kind
 from fewparse.lm.model import LanguageModel
 
 
-@model_kind(argument="NAME", remote=True)
+def identify_completions(name: str, settings: ModelSettings) -> str | None:
+    """Return the identity of a model: its kind, name and server; None if only the server knows its name."""
+    from fewparse.lm.http.client import public_url, split_url
+    from fewparse.lm.http.load import RemoteSettings
+    from fewparse.lm.http.remote import full_name
+
+    url = (settings.remote or RemoteSettings()).url
+    return full_name("openai", name, public_url(split_url(url))) if name else None
+
+
+@model_kind(argument="NAME", remote=True, identify=identify_completions)
 def open_completions(name: str, settings: ModelSettings) -> LanguageModel:
     """Open a model by the completions endpoint."""
     return _open("openai", name, settings)

@@ -40,7 +40,7 @@ class RemoteModel(ABC):
         context_length: int | None = None,
         top_logprobs: int = DEFAULT_TOP_LOGPROBS,
     ) -> None:
-        self.name = f"{self.kind}:{model}@{client.url}"
+        self.name = self.identity = full_name(self.kind, model, client.url)
         self.max_concurrency = max_concurrency or capabilities.slots or DEFAULT_MAX_CONCURRENCY
         self.context_length = context_length or capabilities.context_length or DEFAULT_CONTEXT_LENGTH
         self.vocabulary = capabilities.vocabulary
@@ -249,6 +249,11 @@ class RemoteModel(ABC):
     def _no_cutoffs(self) -> dict[str, Any]:
         """Return the fields that disable sampling cut-offs."""
         return {"top_p": 1} | (NO_CUTOFFS if self._capabilities.unrestricted_sampling else {})
+
+
+def full_name(kind: str, model: str, url: str) -> str:
+    """Return the name of a model in results: its kind, its name at the server, and the server's address."""
+    return f"{kind}:{model}@{url}"
 
 
 def lacks_end_position(completion: Completion) -> bool:

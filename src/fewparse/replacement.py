@@ -9,7 +9,8 @@ import ctypes
 import errno
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from fewparse.files import exists, sync_folder
@@ -25,26 +26,35 @@ def sibling(folder: Path, purpose: str) -> Path:
     return real.with_name(f".{real.name}.{purpose}")
 
 
-def replace_files(folder: Path, files: Mapping[str, bytes], outdated: Collection[str] = ()) -> None:
-    """Write files, given by their relative paths, into a folder, and delete the outdated ones: all or nothing.
+@contextmanager
+def new_content(folder: Path, outdated: Collection[str] = ()) -> Iterator[Path]:
+    """Yield an empty folder, whose files are put into `folder` at the end of the block: all or nothing.
 
-    Other files of the folder stay. The caller holds a lock: no other process may write to the folder. Raises
-    `OSError` if it cannot be written; the folder is then unchanged.
+    The outdated files, given by their relative paths, are deleted; other files of the folder stay. The caller
+    holds a lock: no other process may write to the folder. Raises `OSError` if it cannot be written; the folder is
+    then unchanged.
     """
     recover(folder)
     real, new = Path(os.path.realpath(folder)), sibling(folder, NEW)
     try:
         new.mkdir(parents=True)
-        for name, content in files.items():
-            write_synced(new / name, content)
+        yield new
+        written = {path.relative_to(new).as_posix() for path in files_below(new)}
         if os.path.isdir(real):
             shutil.copymode(real, new)
-            link_others(real, new, {*files, *outdated})
-        for path in (*(new / name for name in folders_of(files)), new):
+            link_others(real, new, {*written, *outdated})
+        for path in (*(new / name for name in folders_of(written)), new):
             sync_folder(path)
         put_in_place(new, real)
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def replace_files(folder: Path, files: Mapping[str, bytes], outdated: Collection[str] = ()) -> None:
+    """Write files, given by their relative paths, into a folder, as `new_content` does."""
+    with new_content(folder, outdated) as new:
+        for name, content in files.items():
+            write_synced(new / name, content)
 
 
 def put_in_place(new: Path, folder: Path) -> None:
@@ -122,7 +132,7 @@ def files_below(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in (*links, *files))
 
 
-def folders_of(files: Mapping[str, bytes]) -> list[str]:
+def folders_of(files: Iterable[str]) -> list[str]:
     """Return the relative paths of the subfolders of files, the deepest first."""
     parents = {str(parent) for name in files for parent in Path(name).parents} - {"."}
     return sorted(parents, key=len, reverse=True)
