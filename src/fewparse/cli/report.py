@@ -95,7 +95,7 @@ def report(
 
 
 def make_report(results: Results, folder: Path, page: Path | None, extra: Sequence[Table] = ()) -> None:
-    """Print the main tables, and write report.md, the plots and, to the folder `page`, the page for the browser."""
+    """Print the main tables; write report.md, the plots and, to the folder `page`, the page for the browser."""
     show_tables(results, extra)
     plots = available_plots(results)
     echo(f"\nwritten: {write_report(results, folder, plots, extra)}")

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fewparse.errors import ResultsError, UsageError, listed
+from fewparse.errors import MAX_LISTED, ResultsError, UsageError
 from fewparse.evaluate.records import not_writable
 from fewparse.files import exists, parse_json_line, read_bytes, write_atomically
 from fewparse.limits import FILE_BYTES
@@ -140,7 +140,7 @@ def write_configuration(
             return
         if changes.settings or not extend:
             raise ResultsError(
-                "the folder has the results of another configuration:\n" + "\n".join(changes.all),
+                "the folder has the results of another configuration:\n" + "\n".join(changes.shown),
                 path,
                 hint=ELSEWHERE if changes.settings else f"{ELSEWHERE} Or join both in this one: --extend",
             )
@@ -179,6 +179,12 @@ class Differences:
         """All differences."""
         return self.settings + self.cells
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The first differences, and how many more there are."""
+        more = len(self.all) - MAX_LISTED
+        return (*self.all[:MAX_LISTED], *([f"  and {more} more differences"] if more > 0 else []))
+
 
 def differences(old: Manifest, new: Manifest) -> Differences:
     """Compare two configurations; each difference is a line for a message."""
@@ -191,9 +197,13 @@ def differences(old: Manifest, new: Manifest) -> Differences:
     cells = [change_line("limit", old.limit, new.limit)] if old.limit != new.limit else []
     cells += [f"  only in the folder: {options_text(before[i].options)}" for i in before if i not in after]
     cells += [f"  only in the new one: {options_text(after[i].options)}" for i in after if i not in before]
-    for i in before.keys() & after.keys():
-        if changed := changes_between(before[i].settings, after[i].settings):
-            settings.append(f"  {options_text(after[i].options)}: {listed(changed, 4)}")
+    changed: dict[str, list[CellEntry]] = {}
+    for i in before:
+        for change in changes_between(before[i].settings, after[i].settings) if i in after else ():
+            changed.setdefault(change, []).append(after[i])
+    for change, of_cells in changed.items():
+        where = options_text(of_cells[0].options) if len(of_cells) == 1 else f"{len(of_cells)} cells"
+        settings.append(f"  {change} ({where})")
     return Differences(tuple(cells), tuple(settings))
 
 
