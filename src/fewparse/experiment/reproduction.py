@@ -2,17 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import mean
 from typing import Any
 
-from fewparse.evaluate.metrics import count, pair
-from fewparse.evaluate.record_lines import Record
-from fewparse.evaluate.summary import summarise
 from fewparse.experiment.grid import Cell, ExperimentTable, GridTable, RemoteTable
 from fewparse.experiment.paper_figures import Dataset, EvaluationSet, paper_figures
 from fewparse.experiment.paper_tables import PAPER_DATASETS, Column, PaperTable, Part, Row
-from fewparse.experiment.results import Results
-from fewparse.experiment.statistics import mean_interval, paired_interval
+from fewparse.experiment.results import CellResult, Results
+from fewparse.experiment.statistics import average, compare, summary
 from fewparse.options import NO_ADAPTER
 
 SUBSET_ITEMS: Mapping[Dataset, int] = {"overnight": 100, "smcalflow": 200}
@@ -127,36 +123,30 @@ class Reproduction:
     def figure(self, results: Mapping[Dataset, Results], model: str, row: Row, column: Column) -> Figure | None:
         """Return a figure of our results; None if some of its items are not finished."""
 
-        def records(target: str | None = None, first: int | None = None) -> list[list[Record]] | None:
+        def cells(target: str | None = None, first: int | None = None) -> list[CellResult] | None:
             options = {**row.options, **column.options} | ({} if target is None else {"target": target})
             limits = [limit for limit in (self.item_limit(column.dataset), first) if limit is not None]
-            cells = [self.cell(domain, model, options) for domain in self.table.domains(column.dataset)]
-            return finished_records(results.get(column.dataset), cells, min(limits, default=None))
+            wanted = [self.cell(domain, model, options) for domain in self.table.domains(column.dataset)]
+            return finished_cells(results.get(column.dataset), wanted, min(limits, default=None))
 
         if column.measure == "difference":
-            canonical, program = records("canonical"), records("program")
-            return difference(flat(canonical), flat(program), column.digits) if canonical and program else None
+            canonical, program = cells("canonical"), cells("program")
+            return difference(canonical[0], program[0], column.digits) if canonical and program else None
         if column.measure == "items_per_second":
-            timed = records(first=TIMED_ITEMS)
-            return speed(flat(timed), column.digits) if timed else None
-        found = records()
+            timed = cells(first=TIMED_ITEMS)
+            return speed(timed[0], column.digits) if timed else None
+        found = cells()
         return accuracy(found, column.digits) if found else None
 
 
-def finished_records(
-    results: Results | None, cells: Sequence[Cell], limit: int | None
-) -> list[list[Record]] | None:
-    """Return the records of each cell on the first items; None if one is missing."""
+def finished_cells(results: Results | None, cells: Sequence[Cell], limit: int | None) -> list[CellResult] | None:
+    """Return the results of each cell on the first items; None if one is missing."""
     if results is None or not includes(results.manifest.limit, limit):
         return None
     by_id = {result.id: result.first(limit) for result in results.cell_results}
-    found: list[list[Record]] = []
-    for cell in cells:
-        records = [] if cell.id not in by_id else [record for _, record in by_id[cell.id].finished()]
-        if not records or len(records) < len(by_id[cell.id].records):
-            return None
-        found.append(records)
-    return found
+    found = [by_id[cell.id] for cell in cells if cell.id in by_id]
+    complete = len(found) == len(cells) and all(cell.records and None not in cell.records for cell in found)
+    return found if complete else None
 
 
 def includes(available: int | None, limit: int | None) -> bool:
@@ -164,40 +154,26 @@ def includes(available: int | None, limit: int | None) -> bool:
     return available is None or (limit is not None and limit <= available)
 
 
-def flat(groups: Sequence[Sequence[Record]]) -> list[Record]:
-    """Return the records of all domains."""
-    return [record for group in groups for record in group]
+def accuracy(cells: Sequence[CellResult], digits: int) -> Figure:
+    """Return the mean of the accuracies of cells of several domains, or the accuracy of a single one."""
+    summaries = list(map(summary, cells))
+    items, failed = (sum(getattr(each, name) for each in summaries) for name in ("items", "failed"))
+    if len(cells) == 1:
+        share = summaries[0].accuracy
+        return Figure(f"{share.value:.{digits}f}", share.value, items, failed, share.interval())
+    mean = average(cells)
+    return Figure(f"{mean.macro:.{digits}f}", mean.macro, items, failed, mean.interval)
 
 
-def correct(records: Sequence[Record]) -> list[bool]:
-    """Return whether the best candidate of each record is correct."""
-    return [record.correct_within(1) for record in records]
+def difference(first: CellResult, second: CellResult, digits: int) -> Figure:
+    """Return the difference of the accuracies of two cells on the same items."""
+    compared = compare(first, second)
+    value, failed = compared.difference, summary(first).failed + summary(second).failed
+    return Figure(f"{value:z.{digits}f}", value, compared.items, failed, compared.interval)
 
 
-def failures(records: Sequence[Record]) -> int:
-    """Return the number of items that failed, which count as wrong."""
-    return sum(record.failure is not None for record in records)
-
-
-def accuracy(groups: Sequence[Sequence[Record]], digits: int) -> Figure:
-    """Return the mean of the accuracies of domains, with the interval of statistics.py."""
-    shares = [count(correct(group)) for group in groups]
-    value = mean(share.value for share in shares)
-    interval = shares[0].interval() if len(shares) == 1 else mean_interval(shares)
-    records = flat(groups)
-    return Figure(f"{value:.{digits}f}", value, len(records), failures(records), interval)
-
-
-def difference(first: Sequence[Record], second: Sequence[Record], digits: int) -> Figure:
-    """Return the difference of two accuracies on the same items, with the interval of statistics.py."""
-    paired, items = pair(correct(first), correct(second)), len(first)
-    value = (paired.only_first - paired.only_second) / items
-    interval = paired_interval(paired.only_first, paired.only_second, items)
-    return Figure(f"{value:z.{digits}f}", value, items, failures([*first, *second]), interval)
-
-
-def speed(records: Sequence[Record], digits: int) -> Figure | None:
+def speed(cell: CellResult, digits: int) -> Figure | None:
     """Return the items per second of the items that did not fail; None if all failed."""
-    found = summarise(records)
-    value = found.items_per_second
-    return Figure(f"{value:.{digits}f}", value, found.finished - found.failed, found.failed) if value else None
+    figures = summary(cell)
+    value = figures.items_per_second
+    return Figure(f"{value:.{digits}f}", value, figures.items, figures.failed) if value else None
