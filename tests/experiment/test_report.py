@@ -55,7 +55,7 @@ def test_the_report_has_tables_on_the_screen_and_in_files(folder: Path) -> None:
     results = read_results(folder)
     for cell in results.cell_results:
         assert cell.label in ended.out
-    assert results.cell_results[0].settings["model"]["sha256"] in markdown
+    assert results.cell_results[0].settings["model"]["identity"] in markdown
     pictures = re.findall(r"\]\((plots/.*?)\)", markdown)
     assert pictures
     for picture in pictures:

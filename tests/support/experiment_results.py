@@ -38,7 +38,7 @@ def make_cell(
         Item(domain, i, f"{domain}-{i}", text, "", f"({text})", None, position)
         for i, (text, position) in enumerate(zip(texts, seen, strict=True))
     )
-    settings = {"model": {"name": "embedded", "sha256": "ab" * 32}, "constraint": {}}
+    settings = {"model": {"name": "embedded", "identity": "gguf:" + "ab" * 32}, "constraint": {}}
     entry = CellEntry(cell.id, cell.options, {**settings, "options": {"constrained": True}}, pool)
     records = tuple(make_record(each) if isinstance(each, bool) else each for each in outcomes)
     return CellResult(entry, cell.label(list(cell.options)), items, records)

@@ -228,10 +228,10 @@ def models_table(results: Results) -> Table:
         for key in ("model", "retriever_model"):
             if key in cell.settings:
                 model = cell.settings[key]
-                rows[(model["name"], model.get("sha256") or model.get("server", ""))] = None
+                rows[(model["name"], model["identity"] or "unknown")] = None
         if "adapter" in cell.settings:
             rows[(f"adapter of {cell.domain}", cell.settings["adapter"])] = None
-    return Table("Models", ("model", "SHA-256 of the file, or server"), tuple(rows), names=2)
+    return Table("Models", ("model", "SHA-256 of the file, or name and server"), tuple(rows), names=2)
 
 
 def option_text(value: Any) -> str:
