@@ -1,4 +1,4 @@
-"""Search errors are found by scoring every output: compared with the chain rule on an exact model."""
+"""The best output is exact: compared with scores of all outputs by the chain rule, on an exact model."""
 
 import math
 from contextlib import nullcontext
@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from experiment.conftest import lamp_table
 from fewparse.errors import ResultsError, UsageError
@@ -13,12 +15,12 @@ from fewparse.evaluate.metrics import Proportion
 from fewparse.experiment.plan import make_plan
 from fewparse.experiment.results import CellResult, Results
 from fewparse.experiment.run import run_experiment
-from fewparse.experiment.search_errors import cell_parser, finite_cells, search_errors
+from fewparse.experiment.search_errors import best_text, cell_parser, finite_cells, search_errors, token_tree
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.parser import Parser
 from support.experiment_results import make_cell, make_results
 from support.lamp_domain import OUTPUTS, canonical
-from support.toy_model import END, LongContextToyModel, ends
+from support.toy_model import ANYTHING, END, LongContextToyModel, ends
 
 STRINGS = [canonical(program) for program in OUTPUTS]
 
@@ -29,17 +31,19 @@ def results(lamp_folder: Path, tmp_path_factory: pytest.TempPathFactory, model: 
     return run_experiment(plan, tmp_path_factory.mktemp("results"), lambda name: nullcontext(model))
 
 
+def toy_score(model: LongContextToyModel, prompt: list[int], text: str) -> float:
+    """Return the normalised log-probability of a text by the chain rule."""
+    tokens = list(text.encode())
+    rows = [model.logprobs(prompt + tokens[:i]) for i in range(len(tokens) + 1)]
+    end = math.log(sum(math.exp(rows[-1][i]) for i in range(END + 1) if ends(i, b"\n")))
+    total = sum(row[byte] for row, byte in zip(rows, tokens, strict=False)) + end
+    return total / math.pow((5 + len(tokens) + 1) / 6, 0.7)
+
+
 def toy_scores(model: LongContextToyModel, parser: Parser, utterance: str) -> dict[str, float]:
-    """Return the normalised log-probability of every string by the chain rule."""
+    """Return the score of every output."""
     prompt = list(parser.prompt(utterance)[1].text.encode())
-    scores = {}
-    for string in STRINGS:
-        text = list(parser.template.with_lead(string).encode())
-        rows = [model.logprobs(prompt + text[:i]) for i in range(len(text) + 1)]
-        end = math.log(sum(math.exp(rows[-1][i]) for i in range(END + 1) if ends(i, b"\n")))
-        total = sum(row[byte] for row, byte in zip(rows, text, strict=False)) + end
-        scores[string] = total / ((5 + len(text) + 1) / 6) ** 0.7
-    return scores
+    return {string: toy_score(model, prompt, parser.template.with_lead(string)) for string in STRINGS}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -56,6 +60,16 @@ def test_the_best_output_is_that_of_the_chain_rule(results: Results, lamp_folder
         assert each.found is not None
         assert each.found_score == pytest.approx(expected[each.found])
         assert each.amount == pytest.approx(expected[each.best] - expected[each.found])
+
+
+@given(st.sets(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=30), st.integers(0, 5))
+def test_the_best_text_is_exact_for_any_set_of_texts(texts: set[str], seed: int) -> None:
+    model = LongContextToyModel(seed)
+    prompt = list(ANYTHING.text.encode())
+    expected = {text: toy_score(model, prompt, text) for text in texts}
+    best, score = best_text(model, model.vocabulary, ANYTHING, token_tree(model, sorted(texts)), b"\n")
+    assert score == pytest.approx(max(expected.values()))
+    assert expected[best] == pytest.approx(score)
 
 
 def never_best(cell: CellResult) -> CellResult:

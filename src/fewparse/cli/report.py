@@ -58,7 +58,7 @@ def report(
         bool,
         options.option(
             options.OUTPUT,
-            "Also count search errors by scoring every output; opens the model. For constraints with a finite set "
+            "Also count search errors by an exact search; opens the model. For constraints with a finite set "
             "of outputs.",
             "--search-errors",
         ),
@@ -171,7 +171,7 @@ def searched(results: Results, data: Path | None, allow_code: bool) -> Table:
     by_model = finite_cells(results)
     total = sum(len(list(cell.finished())) for cells in by_model.values() for cell in cells)
     with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("scoring all outputs", total=total)
+        task = bar.add_task("exact search", total=total)
         for name, cells in by_model.items():
             with opened_model(name) as model:
                 for cell in cells:

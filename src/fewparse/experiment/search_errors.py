@@ -1,14 +1,18 @@
-"""Search errors: how often a search misses the output that the model scores highest, by scoring every output.
+"""Search errors: how often a search misses the output that the model scores highest, found by an exact search.
 
 This needs a finite set of outputs (the constraint `trie`) and a model whose tokens are known. The score is the one
 of the search: the log-probability of the tokens and of the end, with length normalisation. A string is scored in
 the tokenisation of the model's own tokenizer; a search may find another one.
 """
 
+import heapq
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.errors import ResultsError, UsageError, listed
@@ -22,15 +26,16 @@ from fewparse.experiment.grid import Cell
 from fewparse.experiment.plan import prepared
 from fewparse.experiment.results import CellResult, Results
 from fewparse.lm.load import kind_of
-from fewparse.lm.model import LanguageModel
+from fewparse.lm.model import LanguageModel, Prefix, Token
 from fewparse.lm.usage import Usage
 from fewparse.parser import Parser
 from fewparse.prompt import Prompt
 from fewparse.search.hypothesis import normalised
+from fewparse.vocabulary import Mask, Vocabulary
 
 TOLERANCE = 0.3
 """In nats per output: kernels for quantised weights differ by 0.1 to 0.3 between batch sizes."""
-ENDS_PER_BATCH = 16
+PREFIXES_PER_BATCH = 16
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ def search_errors(
     tolerance: float = TOLERANCE,
     progress: Callable[[], None] = lambda: None,
 ) -> SearchErrors:
-    """Score all outputs for every finished item of a cell, and compare the best with what the cell found.
+    """Find the best output for every finished item of a cell, and compare it with what the cell found.
 
     `tolerance` is in nats; `progress` is called after each item. Raises `UsageError` if the set of outputs is not
     finite or the tokens of the model are unknown.
@@ -120,55 +125,94 @@ def search_errors(
         )
     if model.vocabulary is None:
         raise UsageError(f"the tokens of {model.name} are unknown", "Use a model that runs in this process.")
-    outputs = list(dict.fromkeys(example.output(target) for example in domain.known_outputs))
+    texts = {parser.template.with_lead(example.output(target)) for example in domain.known_outputs}
+    root = token_tree(model, sorted(texts))
     shortfalls = []
     for item, record in cell.finished():
         if record.failure is None:
-            shortfalls.append(shortfall(parser, item, record, outputs, split, tolerance))
+            example = Example(item.utterance, item.gold, item.canonical, item.context)
+            _, prompt = parser.prompt(item.utterance, item.context, [example] if split == TRAIN else [])
+            best = best_text(model, model.vocabulary, prompt, root, parser.template.stop.encode())
+            shortfalls.append(shortfall(parser, prompt, item, record, best, tolerance))
         progress()
-    return SearchErrors(len(outputs), tuple(shortfalls))
+    return SearchErrors(len(texts), tuple(shortfalls))
 
 
 def shortfall(
-    parser: Parser, item: Item, record: Record, outputs: Sequence[str], split: str, tolerance: float
+    parser: Parser, prompt: Prompt, item: Item, record: Record, best: tuple[str, float], tolerance: float
 ) -> Shortfall:
-    """Compare the output of a record with the highest model score with the best of all outputs."""
-    example = Example(item.utterance, item.gold, item.canonical, item.context)
-    _, prompt = parser.prompt(item.utterance, item.context, [example] if split == TRAIN else [])
-    texts = [parser.template.with_lead(output) for output in outputs]
-    stop = parser.template.stop.encode()
-    scores = dict(best_scores(parser.model, prompt, texts, stop))
-    best = max(scores, key=lambda i: scores[i])
+    """Compare the output of a record with the highest model score with the best text."""
+    model, template = parser.model, parser.template
+    text, best_score = best
     score, found = max(zip(record.model_scores, record.outputs, strict=True), default=(-math.inf, None))
-    if found in outputs:
-        index = outputs.index(found)
-        if index not in scores:
-            [(_, scores[index])] = best_scores(parser.model, prompt, [texts[index]], stop)
-        score = max(score, scores[index])
-    tolerated = normalised(tolerance, len(parser.model.tokenize(texts[best])) + 1)
-    return Shortfall(item, found, score, outputs[best], scores[best], tolerated)
+    if found is not None:
+        score = max(score, score_of(model, prompt, template.with_lead(found), template.stop.encode()))
+    tolerated = normalised(tolerance, len(model.tokenize(text)) + 1)
+    return Shortfall(item, found, score, template.without_lead(text), best_score, tolerated)
 
 
-def best_scores(
-    model: LanguageModel, prompt: Prompt, texts: Sequence[str], stop: bytes
-) -> Iterator[tuple[int, float]]:
-    """Yield indices and normalised log-probabilities of texts with their ends, the best one among them.
+def score_of(model: LanguageModel, prompt: Prompt, text: str, stop: bytes) -> float:
+    """Return the normalised log-probability of a text with its end."""
+    tokens, usage = model.tokenize(text), Usage()
+    [logprobs] = model.score(prompt, [()], [tokens], usage)
+    [following] = model.next_tokens(prompt, [tokens], 1, stop, usage)
+    return normalised(sum(logprobs) + following.end_logprob, len(tokens) + 1)
 
-    Every text is scored. The probability of the end is queried in the order of the scores without it, which are
-    upper bounds, until no further text can be better than the best.
+
+@dataclass
+class Node:
+    """A node of the tree of tokenised texts: its children, the text that ends here, the longest length below."""
+
+    prefix: Prefix
+    children: "dict[Token, Node]" = field(default_factory=dict)
+    text: str | None = None
+    longest: int = 0
+
+
+def token_tree(model: LanguageModel, texts: Sequence[str]) -> Node:
+    """Return the tree of the tokens of all texts."""
+    root = Node(())
+    for text in texts:
+        tokens = model.tokenize(text)
+        node = root
+        for depth in range(len(tokens) + 1):
+            node.longest = max(node.longest, len(tokens))
+            if depth < len(tokens):
+                node = node.children.setdefault(tokens[depth], Node(tokens[: depth + 1]))
+        node.text = text
+    return root
+
+
+def best_text(
+    model: LanguageModel, vocabulary: Vocabulary, prompt: Prompt, root: Node, stop: bytes
+) -> tuple[str, float]:
+    """Return the text with the highest normalised log-probability, and this score: exactly, by branch and bound.
+
+    The log-probability of a prefix, normalised for the longest text with this prefix, is an upper bound of the
+    scores of all texts with it. Prefixes are expanded best first, until none can lead to a better text.
     """
-    usage = Usage()
-    tokens = [model.tokenize(text) for text in texts]
-    logprobs = [sum(each) for each in model.score(prompt, [()] * len(tokens), tokens, usage)]
-    bounds = [normalised(logprob, len(each) + 1) for logprob, each in zip(logprobs, tokens, strict=True)]
-    best = -math.inf
-    order = sorted(range(len(texts)), key=lambda i: -bounds[i])
-    for start in range(0, len(order), ENDS_PER_BATCH):
-        batch = order[start : start + ENDS_PER_BATCH]
-        if bounds[batch[0]] <= best:
-            return
-        ends = model.next_tokens(prompt, [tokens[i] for i in batch], 1, stop, usage)
-        for i, end in zip(batch, ends, strict=True):
-            score = normalised(logprobs[i] + end.end_logprob, len(tokens[i]) + 1)
-            best = max(best, score)
-            yield i, score
+    order = itertools.count()
+    frontier = [(0.0, next(order), 0.0, root)]
+    best, best_score = "", -math.inf
+    while frontier and -frontier[0][0] > best_score:
+        batch = [heapq.heappop(frontier) for _ in range(min(PREFIXES_PER_BATCH, len(frontier)))]
+        nodes = [node for *_, node in batch]
+        masks = [children_mask(node, vocabulary) for node in nodes]
+        k = max(len(node.children) for node in nodes)
+        found = model.next_tokens(prompt, [node.prefix for node in nodes], max(1, k), stop, Usage(), masks)
+        for (*_, logprob, node), following in zip(batch, found, strict=True):
+            if node.text is not None:
+                score = normalised(logprob + following.end_logprob, len(node.prefix) + 1)
+                best, best_score = max((best, best_score), (node.text, score), key=lambda each: each[1])
+            for token, token_logprob in following.best:
+                if (child := node.children.get(token)) is not None:
+                    total = logprob + token_logprob
+                    heapq.heappush(frontier, (-normalised(total, child.longest + 1), next(order), total, child))
+    return best, best_score
+
+
+def children_mask(node: Node, vocabulary: Vocabulary) -> Mask:
+    """Return the tokens of the children of a node."""
+    mask = np.zeros(len(vocabulary), dtype=np.bool_)
+    mask[[token.id for token in node.children]] = True
+    return mask
