@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 TUNE_READY := .venv/.tune
+RAY_READY := .venv/.ray
 # The newest torch of the extra installs gigabytes of CUDA libraries; this one needs only the CPU. With a GPU, choose another.
 TORCH ?= torch==2.13.0
 # Processes that run tests at the same time.
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo lint test campaign install-tune bench adapter settings clean
+.PHONY: setup demo lint test campaign install-tune install-ray bench adapter settings clean
 
 setup: $(READY)
 
@@ -28,7 +29,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Without torch (make install-tune), the tests that need it are skipped.
+# Without torch (make install-tune) or Ray (make install-ray), the tests that need it are skipped.
 test: lint
 	$(PYTEST)
 
@@ -43,6 +44,13 @@ $(TUNE_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,transformers,tune]'
 	touch $(TUNE_READY)
+
+# Install Ray, for experiments with several workers.
+install-ray: $(RAY_READY)
+
+$(RAY_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,ray]'
+	touch $(RAY_READY)
 
 bench: setup
 	$(BIN)/python benchmarks/constraints.py

@@ -1,7 +1,7 @@
 """Run an experiment on this machine: model by model, with the cells that share a prompt side by side."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from fewparse.evaluate.records import Records
@@ -47,15 +47,27 @@ def run_experiment(
     tried again. Raises `ResultsError` if the folder has another configuration (with `extend`, cells and items may
     be added), or if another process writes to it; and the errors of `run_evaluation`.
     """
+    with opened_records(plan, folder, shard, extend) as records:
+        for model, cells in pending_cells(plan, records, shard):
+            with open_model(model) as opened:
+                run_cells(plan, cells, opened, records, shard, listener)
+    return read_results(folder)
+
+
+@contextmanager
+def opened_records(plan: Plan, folder: Path, shard: Shard, extend: bool) -> Iterator[Records]:
+    """Check or write the configuration of a folder, and yield its records, to which no other process may add."""
     write_configuration(folder, plan.manifest, plan.items, extend)
     records = Records(folder / shard.records_name, record_files(folder))
     with records.locked():
-        for model, cells in plan.by_model():
-            pending = [each for each in cells if missing(plan, each, records, shard)]
-            if pending:
-                with open_model(model) as opened:
-                    run_cells(plan, pending, opened, records, shard, listener)
-    return read_results(folder)
+        yield records
+
+
+def pending_cells(plan: Plan, records: Records, shard: Shard) -> Iterator[tuple[str, list[PlannedCell]]]:
+    """Yield each model that has something to do, with its cells that have items without a record."""
+    for model, cells in plan.by_model():
+        if pending := [each for each in cells if missing(plan, each, records, shard)]:
+            yield model, pending
 
 
 def missing(plan: Plan, planned: PlannedCell, records: Records, shard: Shard) -> list[int]:

@@ -22,15 +22,15 @@ from fewparse.vocabulary import Vocabulary
 def open_embedded(_: str, settings: ModelSettings) -> "EmbeddedModel":
     """Open the default model, downloading it on first use."""
     path = weights.pull(progress=settings.progress)
-    return EmbeddedModel(path, name=f"{EMBEDDED}:{weights.SMOLLM2.name}")
+    return EmbeddedModel(path, name=f"{EMBEDDED}:{weights.SMOLLM2.name}", threads=settings.threads)
 
 
 @model_kind(argument="PATH", adapters=True)
-def open_gguf(path: str, _: ModelSettings) -> "EmbeddedModel":
+def open_gguf(path: str, settings: ModelSettings) -> "EmbeddedModel":
     """Open a GGUF file."""
     if not path:
         raise UsageError("gguf: needs a path", "For example --model gguf:/models/some-model.gguf")
-    return EmbeddedModel(user_path(path))
+    return EmbeddedModel(user_path(path), threads=settings.threads)
 
 
 class AdapterEvaluator:

@@ -31,10 +31,14 @@ EMBEDDED = "embedded"
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The input of an opener: a callback for download progress, and how to connect to a server."""
+    """The input of an opener: a callback for download progress, and how to connect to a server.
+
+    `threads` is the number of threads of a model in this process; None for one per usable core.
+    """
 
     progress: Progress | None = None
     remote: "RemoteSettings | None" = None
+    threads: int | None = None
 
 
 Opener = Callable[[str, ModelSettings], LanguageModel]
@@ -109,18 +113,22 @@ def kind_of(name: str) -> ModelKind | None:
 
 
 def open_model(
-    name: str = EMBEDDED, progress: Progress | None = None, remote: "RemoteSettings | None" = None
+    name: str = EMBEDDED,
+    progress: Progress | None = None,
+    remote: "RemoteSettings | None" = None,
+    threads: int | None = None,
 ) -> LanguageModel:
     """Open the model with this name.
 
     `embedded` is downloaded on first use; `progress` is called meanwhile. `gguf:PATH` and `hf:PATH_OR_NAME` run in
-    this process. `openai:NAME` and `openai-chat:NAME` are behind a server, to which `remote` describes the
-    connection. Raises `UnknownName` for another kind, and `ModelError` if the model cannot be opened.
+    this process, with `threads` threads or one per usable core. `openai:NAME` and `openai-chat:NAME` are behind a
+    server, to which `remote` describes the connection. Raises `UnknownName` for another kind, and `ModelError` if
+    the model cannot be opened.
     """
     kind = kind_of(name)
     if kind is None:
         raise UnknownName("model", name, model_names())
-    return kind.open(name.partition(":")[2], ModelSettings(progress, remote))
+    return kind.open(name.partition(":")[2], ModelSettings(progress, remote, threads))
 
 
 @runtime_checkable
