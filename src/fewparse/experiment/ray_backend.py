@@ -1,6 +1,7 @@
 """Run an experiment on Ray: each worker is an actor with its own model, and this process writes all records."""
 
 import os
+import socket
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ START_SECONDS = 600.0
 """The longest wait for a worker when none is running; a cluster may have to start a node for it."""
 MAX_THREADS = 64
 """The largest number of slices that one worker runs at the same time, with a model behind a server."""
+CONNECT_SECONDS = 10.0
+REASON_LENGTH = 200
 LOGS = "Ray's logs are in /tmp/ray/session_latest/logs. Finished items are stored; the same command continues."
 
 
@@ -196,7 +199,7 @@ class SliceQueue:
         if self._attempts[tasks] >= MAX_ATTEMPTS:
             what = f"a worker has ended {MAX_ATTEMPTS} times"
             during = " at its start" if tasks is None else f" while parsing {tasks[0].item.utterance!r}"
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            reason = str(error).strip().rpartition("\n")[2][:REASON_LENGTH]  # above it, there may be a traceback
             raise ClusterError(f"{what}{during}: {reason}", f"It may need more memory. {LOGS}")
         if tasks is not None:
             self._waiting.appendleft(tasks)
@@ -206,21 +209,22 @@ class SliceQueue:
 def connected(address: str) -> Iterator[Any]:
     """Yield the module `ray`, connected to a cluster or to one that is started on this machine.
 
-    A connection that exists in this process is used; others are closed at the end.
+    Instead of starting one, a connection that exists in this process is used. Others are closed at the end.
     """
     os.environ.update(ENVIRONMENT)
     try:
         import ray
     except ImportError:
         raise UsageError("Ray is not installed", "pip install 'fewparse[ray]'") from None
-    if ray.is_initialized():
+    if address == LOCAL and ray.is_initialized():
         yield ray
         return
     local = {"include_dashboard": False, "num_cpus": usable_cores(), "object_store_memory": OBJECT_STORE_BYTES}
     try:
+        check_reachable(address)
         ray.init(address, log_to_driver=False, logging_level="ERROR", **(local if address == LOCAL else {}))
     except (ConnectionError, ImportError, OSError, RuntimeError, ValueError) as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        reason = str(error).strip().partition("\n")[0][:REASON_LENGTH]
         raise ClusterError(
             f"cannot connect to Ray at {address}: {reason}", "Is it running? ray status --address ADDRESS"
         ) from None
@@ -228,6 +232,13 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def check_reachable(address: str) -> None:
+    """Raise `OSError` if nothing listens at an address with a port; Ray would try for minutes."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
 
 
 def room_for_workers(ray: Any, workers: int | None, cpus_per_worker: int, may_grow: bool) -> int:
