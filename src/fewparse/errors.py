@@ -34,7 +34,6 @@ import copyreg
 import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 __all__ = [
     "BudgetExceeded",
@@ -83,7 +82,7 @@ class FewparseError(Exception):
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n  {self.hint}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Pickle without calling `__init__`, whose arguments differ between the classes."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fewparse import FewparseError, LanguageModel, RemoteSettings, open_model
+from fewparse import BudgetLimits, FewparseError, LanguageModel, RemoteSettings, open_model
 from fewparse.errors import ClusterError, UsageError
 from fewparse.evaluate.record_lines import Record
 from fewparse.evaluate.records import Records
@@ -236,6 +236,11 @@ def test_workers_divide_the_concurrency_of_a_server(lamps: Path, isolated_cache:
             remote = RemoteSettings(base_url=server.url, max_concurrency=6, processes=processes)
             job = Job(table, "openai:toy", (), frozenset(), 1, Path.cwd(), remote=remote)
             assert Worker(job).open() == expected
+
+
+def test_workers_divide_the_budget_of_a_server() -> None:
+    assert BudgetLimits(max_tokens_total=100, max_cost=1.5).divided(3) == BudgetLimits(33, 0.5)
+    assert BudgetLimits().divided(3) == BudgetLimits()
 
 
 def test_the_tasks_of_a_shard_are_those_without_a_record(plan: Plan) -> None:
