@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 TUNE_READY := .venv/.tune
+RAY_READY := .venv/.ray
 # The newest torch of the extra installs gigabytes of CUDA libraries; this one needs only the CPU. With a GPU, choose another.
 TORCH ?= torch==2.13.0
 # Processes that run tests at the same time.
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo lint test campaign models install-tune bench adapter settings clean
+.PHONY: setup demo lint test campaign models install-tune install-ray bench adapter settings clean
 
 setup: $(READY)
 
@@ -28,7 +29,8 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Without torch (make install-tune) and the other models (make models), the tests that need them are skipped.
+# Without torch (make install-tune), Ray (make install-ray) and the other models (make models), the tests that need
+# them are skipped.
 test: lint
 	$(PYTEST)
 
@@ -47,6 +49,13 @@ $(TUNE_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,transformers,tune]'
 	touch $(TUNE_READY)
+
+# Install Ray, for experiments with several workers.
+install-ray: $(RAY_READY)
+
+$(RAY_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,ray]'
+	touch $(RAY_READY)
 
 bench: setup
 	$(BIN)/python benchmarks/constraints.py

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fewparse.errors import (
     BudgetExceeded,
+    ClusterError,
     ConstraintError,
     ContextOverflow,
     CorruptData,
@@ -76,6 +77,7 @@ __all__ = [
     "BudgetLimits",
     "Candidate",
     "CfgConstraint",
+    "ClusterError",
     "Completion",
     "Constraint",
     "ConstraintError",

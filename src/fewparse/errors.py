@@ -25,16 +25,19 @@ FewparseError
  │   │   └─ ServerUnsupported its responses lack what search needs, or do not match the request
  │   └─ BudgetExceeded    the limit of tokens or cost is reached
  ├─ TuningError           a tuning run that cannot start, continue or write its result
+ ├─ ClusterError          a cluster that cannot be reached, or whose workers end unexpectedly
  ├─ ParseCancelled        a parse that was cancelled from another thread
  └─ IllFormedOutput       a constrained search returned an ill-formed output: a defect
 """
 
+import copyreg
 import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 __all__ = [
     "BudgetExceeded",
+    "ClusterError",
     "ConstraintError",
     "ContextOverflow",
     "CorruptData",
@@ -78,6 +81,10 @@ class FewparseError(Exception):
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n  {self.hint}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle without calling `__init__`, whose arguments differ between the classes."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UsageError(FewparseError):
@@ -231,6 +238,10 @@ class BudgetExceeded(ModelError):
 
 class TuningError(FewparseError):
     """A tuning run that cannot start, continue or write its result."""
+
+
+class ClusterError(FewparseError):
+    """A cluster that cannot be reached, or whose workers end unexpectedly."""
 
 
 class ParseCancelled(FewparseError):

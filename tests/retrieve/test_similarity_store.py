@@ -214,7 +214,7 @@ def test_records_are_of_one_retriever_model(model: EmbeddedModel, tiny_file: Pat
     (plain,) = parser_systems(domain, model, {"plain": {"retriever": "lm"}})
     (other,) = parser_systems(domain, model, {"other": {"retriever": "lm", "retriever_model": name}})
     (given,) = parser_systems(domain, model, {"given": {"retriever": "lm"}}, NamedModel(name))
-    assert other.settings == given.settings == plain.settings | {"retriever_model": name}
+    assert other.settings == given.settings == {**plain.settings, "retriever_model": name}
 
 
 def test_an_evaluation_scores_an_item_once_and_counts_it(model: EmbeddedModel, tmp_path: Path) -> None:

@@ -16,3 +16,8 @@ def need_stored(weights: Weights) -> None:
     """Skip the test unless a model of the catalogue is stored; tests do not download it."""
     if not is_stored(weights):
         pytest.skip(f"{weights.name} is not stored: {weights.pull_command()}")
+
+
+def need_ray() -> None:
+    """Skip the test unless Ray is installed."""
+    pytest.importorskip("ray", reason="Ray is not installed: make install-ray")

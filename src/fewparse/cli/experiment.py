@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +32,17 @@ from fewparse.limits import SETTINGS_BYTES
 GRID = "Grid (each option may be repeated)"
 FLAGS = "the command line"
 OUT = "experiments"
+LOCAL, RAY = BACKENDS = ("local", "ray")
+CLUSTER = "Ray"
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """The options of a run on Ray."""
+
+    workers: int | None = None
+    cpus_per_worker: int = 1
+    address: str | None = None
 
 
 def experiment(
@@ -83,6 +95,18 @@ def experiment(
         options.option(
             options.OUTPUT, "Folder of the results (default: experiments/NAME); a run continues in it.", "--out"
         ),
+    ] = None,
+    on: Annotated[str, options.option(CLUSTER, f"Where to run: {' | '.join(BACKENDS)}.")] = LOCAL,
+    workers: Annotated[
+        int | None,
+        options.option(CLUSTER, "Number of Ray workers (default: as many as there is room for).", min=1),
+    ] = None,
+    cpus_per_worker: Annotated[
+        int, options.option(CLUSTER, "Cores of a Ray worker: the threads of a model in its process.", min=1)
+    ] = 1,
+    ray_address: Annotated[
+        str | None,
+        options.option(CLUSTER, "Address of a Ray cluster (default: $RAY_ADDRESS, or Ray on this machine)."),
     ] = None,
     extend: Annotated[
         bool,
@@ -144,7 +168,19 @@ def experiment(
         extend,
         dry_run,
         report,
+        chosen_backend(on, workers, cpus_per_worker, ray_address),
     )
+
+
+def chosen_backend(on: str, workers: int | None, cpus_per_worker: int, address: str | None) -> RayOptions | None:
+    """Return the options of a run on Ray; None for a run in this process."""
+    if on not in BACKENDS:
+        raise UnknownName("backend", on, BACKENDS)
+    if on == RAY:
+        return RayOptions(workers, cpus_per_worker, address)
+    if workers is not None or address is not None:
+        raise UsageError("--workers and --ray-address are for a run on Ray", "Add --on ray.")
+    return None
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
@@ -201,10 +237,11 @@ def run_table(
     extend: bool = False,
     dry_run: bool = False,
     report: bool = True,
+    ray: RayOptions | None = None,
 ) -> Results | None:
     """Plan an experiment and run what is missing in its folder, with a progress display; return the results.
 
-    With `dry_run`, only an estimate is printed, and None returned.
+    With `dry_run`, only an estimate is printed, and None returned. With `ray`, workers of Ray run it.
     """
     models = {str(cell.options[name]) for cell in table.cells() for name in MODELS if name in cell.options}
     remote = remote_settings(sorted(models), **table.remote.model_dump())
@@ -217,16 +254,21 @@ def run_table(
     missing = sum(each.missing for each in estimates)
     total = sum(item.index in shard for cell in plan.cells for item in plan.items[cell.cell.domain])
     with experiment_progress(total, total - missing, cell_labels(plan)) as listener:
-        results = run_experiment(
-            plan,
-            folder,
-            lambda name: opened_model(name, remote),
-            shard,
-            extend,
-            listener,
-            warn,
-            similarity_progress,
-        )
+        if ray is not None:
+            from fewparse.experiment.ray_backend import run_on_ray
+
+            results = run_on_ray(plan, folder, shard, extend, listener, warn, data=data, **asdict(ray))
+        else:
+            results = run_experiment(
+                plan,
+                folder,
+                lambda name: opened_model(name, remote),
+                shard,
+                extend,
+                listener,
+                warn,
+                similarity_progress,
+            )
     if report:
         make_report(results, folder, folder / PAGE)
     return results

@@ -14,7 +14,7 @@ from typing import Any
 
 from fewparse.errors import ResultsError
 from fewparse.evaluate.record_lines import FIRST_KEY, HINT, Key, Record, read_line, to_line
-from fewparse.evaluate.system import System
+from fewparse.evaluate.system import SystemIdentity
 from fewparse.example import Example
 from fewparse.files import os_reason, read_bytes
 from fewparse.locks import Locked, file_lock
@@ -98,7 +98,7 @@ class Records:
             finally:
                 self._locked = False
 
-    def find(self, system: System, item: Example, without: Sequence[Example]) -> Record | None:
+    def find(self, system: SystemIdentity, item: Example, without: Sequence[Example]) -> Record | None:
         """Return the record of the same system settings, item and excluded examples, if there is one."""
         return self._records.get(record_key(system, item, without))
 
@@ -106,7 +106,7 @@ class Records:
         """Return whether there is a record of a key that is not a failure."""
         return key in self._records
 
-    def add(self, system: System, item: Example, without: Sequence[Example], record: Record) -> None:
+    def add(self, system: SystemIdentity, item: Example, without: Sequence[Example], record: Record) -> None:
         """Add a record, and append it to the file; raise `ResultsError` if that fails or has failed before."""
         key = record_key(system, item, without)
         if self._path is not None:
@@ -177,7 +177,7 @@ def not_writable(path: Path, error: OSError | ValueError, hint: str = HINT) -> R
     return ResultsError(f"cannot be written: {os_reason(error)}", path, hint=hint)
 
 
-def record_key(system: System, item: Example, without: Sequence[Example]) -> Key:
+def record_key(system: SystemIdentity, item: Example, without: Sequence[Example]) -> Key:
     """Return fingerprints of the system's settings, and of the item with the examples excluded for it."""
     return fingerprint(system.settings), item_fingerprint(item, without)
 

@@ -24,7 +24,7 @@ from fewparse.errors import (
 from fewparse.evaluate.metrics import Judge
 from fewparse.evaluate.record_lines import Record
 from fewparse.evaluate.records import Records
-from fewparse.evaluate.system import ParserSystem, Prediction, PromptPrefill, System
+from fewparse.evaluate.system import ParserSystem, Prediction, PromptPrefill, System, SystemIdentity
 from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.load import NamedModel
@@ -154,16 +154,17 @@ def run_evaluation(
 ) -> list[SystemResult]:
     """Run every system on every item, with as many items at the same time as all systems allow.
 
-    A training example is never in its own prompt. An item on which a system fails counts as wrong; the next run
-    with the same records retries it. `listener` is called after each record. Raises the error if several items
-    of a system in a row all fail with the same one, `BudgetExceeded` if the budget is spent, and
-    `ResultsError` if the records cannot be written or another evaluation writes them.
+    An item on which a system fails counts as wrong; the next run with the same records retries it. `listener` is
+    called after each record. Raises the error if several items of a system in a row all fail with the same one,
+    `BudgetExceeded` if the budget is spent, and `ResultsError` if the records cannot be written or another
+    evaluation writes them.
     """
     records = records if records is not None else Records()
     max_concurrency = min(
         (system.max_concurrency for system in systems if system.max_concurrency is not None), default=1
     )
-    run = Run(systems, split, Judge(domain), records, listener, max(ABORT_AFTER, max_concurrency))
+    recorder = Recorder(systems, split, records, listener, max(ABORT_AFTER, max_concurrency))
+    run = Run(systems, Judge(domain), recorder)
     with records.locked():
         try:
             run_concurrently(list(enumerate(items)), run.parse, max_concurrency, run.stopping)
@@ -176,62 +177,83 @@ def run_evaluation(
             ) from None
         finally:
             run.close()
-    return run.results
+    return recorder.results
 
 
-class Run:
-    """The state shared by the threads of an evaluation; everything except predicting happens under its lock.
+class Recorder:
+    """Adds the outcomes of systems on items to the records, and calls the listener; not thread-safe.
 
-    The run is aborted if `abort_after` items of a system in a row that are not in the records all fail with the
-    same error, such as a wrong key or a server that is not running.
+    An error of a system is raised if its last `abort_after` items that were not in the records all failed with
+    it, such as a wrong key or a server that is not running.
     """
 
     def __init__(
         self,
-        systems: Sequence[System],
+        systems: Sequence[SystemIdentity],
         split: Split,
-        judge: Judge,
         records: Records,
         listener: Listener,
         abort_after: int,
     ) -> None:
         self.results = [SystemResult(system.name) for system in systems]
-        self.stopping = Event()
-        self.done = 0
+        self.split = split
         self._systems = systems
-        self._split = split
-        self._judge = judge
         self._records = records
         self._listener = listener
         self._abort_after = abort_after
         self._finished: list[list[int]] = [[] for _ in systems]
         self._new_failures: list[list[str | None]] = [[] for _ in systems]
+
+    def find(self, index: int, item: Example) -> Record | None:
+        """Return the record of a system, by its index, on an item."""
+        return self._records.find(self._systems[index], item, excluded(item, self.split))
+
+    def add(self, index: int, number: int, item: Example, outcome: Record | FewparseError, new: bool) -> None:
+        """Add the outcome of a system, by its index, on the item with this number; write it if it is new."""
+        record = Record.failed(outcome.message) if isinstance(outcome, FewparseError) else outcome
+        if new:
+            self._records.add(self._systems[index], item, excluded(item, self.split), record)
+            self._new_failures[index].append(record.failure)
+        position = bisect(self._finished[index], number)
+        self._finished[index].insert(position, number)
+        self.results[index].records.insert(position, record)
+        self._listener(Progress(self.results[index], record, new))
+        if isinstance(outcome, FewparseError):
+            last = self._new_failures[index][-self._abort_after :]
+            if len(last) == self._abort_after and set(last) == {outcome.message}:
+                raise outcome
+
+
+class Run:
+    """The state shared by the threads of an evaluation; everything except predicting happens under its lock."""
+
+    def __init__(self, systems: Sequence[System], judge: Judge, recorder: Recorder) -> None:
+        self.stopping = Event()
+        self.done = 0
+        self._systems = systems
+        self._judge = judge
+        self._recorder = recorder
         self._lock = Lock()
         self._closed = False
 
     def parse(self, numbered_item: tuple[int, Example]) -> None:
         """Run all systems on one item, one after another, so that they can share cached requests."""
         number, item = numbered_item
-        without = [item] if self._split == TRAIN else []
+        without = excluded(item, self._recorder.split)
         failed = False
         for index, system in enumerate(self._systems):
             with self._lock:
-                found = self._records.find(system, item, without)
+                found = self._recorder.find(index, item)
             if self.stopping.is_set():
                 return
             outcome = found or predict(system, item, without)
             with self._lock:
                 if self._closed:
                     return
-                record = self._record(outcome, item)
-                if record is not found:
-                    self._records.add(system, item, without, record)
-                    self._new_failures[index].append(record.failure)
-                self._insert(index, number, record)
-                self._listener(Progress(self.results[index], record, record is not found))
-                if isinstance(outcome, FewparseError):
-                    failed = True
-                    self._abort_if_all_failed(index, outcome)
+                if isinstance(outcome, Prediction):
+                    outcome = judged(outcome, item, self._judge)
+                failed = failed or isinstance(outcome, FewparseError)
+                self._recorder.add(index, number, item, outcome, new=outcome is not found)
         with self._lock:
             self.done += not failed
 
@@ -240,21 +262,10 @@ class Run:
         with self._lock:
             self._closed = True
 
-    def _record(self, outcome: Record | Prediction | FewparseError, item: Example) -> Record:
-        if isinstance(outcome, FewparseError):
-            return Record.failed(outcome.message)
-        return judged(outcome, item, self._judge) if isinstance(outcome, Prediction) else outcome
 
-    def _insert(self, index: int, number: int, record: Record) -> None:
-        """Insert a record in the order of the items."""
-        position = bisect(self._finished[index], number)
-        self._finished[index].insert(position, number)
-        self.results[index].records.insert(position, record)
-
-    def _abort_if_all_failed(self, index: int, error: FewparseError) -> None:
-        last = self._new_failures[index][-self._abort_after :]
-        if len(last) == self._abort_after and set(last) == {error.message}:
-            raise error
+def excluded(item: Example, split: Split) -> list[Example]:
+    """Return the examples that are not used for an item: a training example is never in its own prompt."""
+    return [item] if split == TRAIN else []
 
 
 def predict(system: System, item: Example, without: Sequence[Example]) -> Prediction | FewparseError:

@@ -5,7 +5,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -39,16 +39,20 @@ class Prediction(NamedTuple):
     trace: tuple[dict[str, Any], ...] | None = None
 
 
-class System(Protocol):
-    """A named system that predicts programs."""
+class SystemIdentity(Protocol):
+    """What identifies a system in the records."""
 
     @property
     def name(self) -> str:
         """The name of the system in reports."""
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Mapping[str, Any]:
         """Everything that its predictions depend on: records of other settings are not reused."""
+
+
+class System(SystemIdentity, Protocol):
+    """A named system that predicts programs."""
 
     @property
     def max_concurrency(self) -> int | None:

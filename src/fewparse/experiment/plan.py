@@ -1,6 +1,6 @@
 """Plan an experiment: load the domains, resolve the options of every cell, and check everything before it runs."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +37,17 @@ class PlannedCell:
     @cached_property
     def settings_key(self) -> str:
         """Identifies the cell in the records."""
-        return fingerprint(self.entry.settings)
+        return fingerprint(self.settings)
+
+    @property
+    def name(self) -> str:
+        """The name of the cell in the records."""
+        return self.cell.id
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything that the results of the cell depend on."""
+        return self.entry.settings
 
     @property
     def prompt_key(self) -> tuple[Hashable, ...]:
@@ -96,9 +106,8 @@ def make_plan(
     items: dict[str, tuple[Item, ...]] = {}
     notes: dict[str, Sequence[str]] = {}
     for number, cell in enumerate(cells, 1):
-        domain, options = prepared(cell, data, code_allowed(cell.domain))
-        domain = next((other.domain for other in planned if other.domain == domain), domain)  # share its grammar
-        check_not_tuned_on(domain, table.split, options.target, options.adapter)
+        planned.append(plan_cell(cell, table, data, code_allowed(cell.domain), remote, planned))
+        domain = planned[-1].domain
         selected = load_split(domain, table.split)[: table.limit]
         if examples.setdefault(cell.domain, selected) != selected:
             hint = "Use one pool per experiment, or another split."
@@ -106,10 +115,6 @@ def make_plan(
         if cell.domain not in items:
             items[cell.domain] = tuple(make_items(cell.domain, domain, selected, table.split))
             notes[cell.domain] = domain.data_notes
-        models = {name: identity(str(cell.options[name]), remote) for name in MODELS if name in cell.options}
-        settings = models | settings_of(domain, options)
-        pool = len(domain.examples) + domain.underivable
-        planned.append(PlannedCell(cell, domain, options, CellEntry(cell.id, dict(cell.options), settings, pool)))
         progress(number, len(cells))
     entries = tuple(each.entry for each in planned)
     version = str(entries[0].settings["version"])
@@ -123,6 +128,27 @@ MODELS = ("model", "retriever_model")
 def identity(model: str, remote: "RemoteSettings | None") -> dict[str, str | None]:
     """Return the name of a model and what identifies it: the hash of its file, or its server; None if unknown."""
     return {"name": model, "identity": NamedModel(model, remote=remote).identity}
+
+
+def plan_cell(
+    cell: Cell,
+    table: ExperimentTable,
+    data: Path | None,
+    allow_code: bool,
+    remote: "RemoteSettings | None",
+    others: Iterable[PlannedCell],
+) -> PlannedCell:
+    """Load what a cell needs except models; raise an error for the first mistake.
+
+    If one of `others` has an equal domain, its object is used, so that a grammar is loaded once.
+    """
+    domain, options = prepared(cell, data, allow_code)
+    domain = next((other.domain for other in others if other.domain == domain), domain)
+    check_not_tuned_on(domain, table.split, options.target, options.adapter)
+    models = {name: identity(str(cell.options[name]), remote) for name in MODELS if name in cell.options}
+    settings = models | settings_of(domain, options)
+    pool = len(domain.examples) + domain.underivable
+    return PlannedCell(cell, domain, options, CellEntry(cell.id, dict(cell.options), settings, pool))
 
 
 def prepared(cell: Cell, data: Path | None, allow_code: bool) -> tuple[Domain, Options]:

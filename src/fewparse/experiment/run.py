@@ -60,20 +60,33 @@ def run_experiment(
     tried again. With `extend`, the cells of the folder and of the plan are joined. Raises `ResultsError` if the
     folder has another configuration or another process writes to it, and the errors of `run_evaluation`.
     """
+    with opened_records(plan, folder, shard, extend, on_warning) as records:
+        for name, cells in pending_cells(plan, records, shard):
+            prepare_retrieval(plan, cells, name, None, shard, similarity_progress)
+            with (open_model or opener(plan))(name) as model:
+                prepare_retrieval(plan, cells, name, model, shard, similarity_progress)
+                run_cells(plan, cells, model, records, shard, listener)
+    return read_results(folder)
+
+
+@contextmanager
+def opened_records(
+    plan: Plan, folder: Path, shard: Shard, extend: bool, on_warning: Callable[[str], None]
+) -> Iterator[Records]:
+    """Check or write the configuration of a folder, and yield its records, to which no other process may add."""
     write_configuration(folder, plan.manifest, plan.items, extend)
     records = Records(folder / shard.records_name, record_files(folder))
     with records.locked():
         for repair in records.repairs:
             on_warning(repair)
-        for name, cells in plan.by_model():
-            pending = [each for each in cells if missing(plan, each, records, shard)]
-            if not pending:
-                continue
-            prepare_retrieval(plan, pending, name, None, shard, similarity_progress)
-            with (open_model or opener(plan))(name) as model:
-                prepare_retrieval(plan, pending, name, model, shard, similarity_progress)
-                run_cells(plan, pending, model, records, shard, listener)
-    return read_results(folder)
+        yield records
+
+
+def pending_cells(plan: Plan, records: Records, shard: Shard) -> Iterator[tuple[str, list[PlannedCell]]]:
+    """Yield each model that has something to do, with its cells that have items without a record."""
+    for model, cells in plan.by_model():
+        if pending := [each for each in cells if missing(plan, each, records, shard)]:
+            yield model, pending
 
 
 def opener(plan: Plan) -> OpenModel:

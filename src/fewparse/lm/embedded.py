@@ -44,13 +44,13 @@ def open_embedded(name: str, settings: ModelSettings) -> "EmbeddedModel":
     """Open a model of the catalogue, by default SmolLM2-135M; it is downloaded on first use if it has no terms."""
     found = find_weights(name)
     path = weights.pull(found, progress=settings.progress)
-    return EmbeddedModel(path, name=f"{EMBEDDED}:{found.name}")
+    return EmbeddedModel(path, name=f"{EMBEDDED}:{found.name}", threads=settings.threads)
 
 
 @model_kind(argument="PATH", adapters=True, identify=identify_gguf)
-def open_gguf(path: str, _: ModelSettings) -> "EmbeddedModel":
+def open_gguf(path: str, settings: ModelSettings) -> "EmbeddedModel":
     """Open a GGUF file."""
-    return EmbeddedModel(gguf_path(path))
+    return EmbeddedModel(gguf_path(path), threads=settings.threads)
 
 
 def gguf_path(path: str) -> Path:

@@ -37,10 +37,10 @@ DIGIT_PRE_TOKENIZERS = {"codeshell", "command-r", "exaone", "minerva-7b", "refac
 class HFBackend:
     """A causal language model with its tokenizer, loaded from a folder, a GGUF file or the hub."""
 
-    def __init__(self, source: str, lifetime: Lifetime | None = None) -> None:
+    def __init__(self, source: str, lifetime: Lifetime | None = None, threads: int | None = None) -> None:
         claim_library("torch")
         self._lifetime = lifetime or Lifetime(f"hf:{source}")
-        torch.set_num_threads(usable_cores())
+        torch.set_num_threads(threads or usable_cores())
         with quiet(), loading_errors(source):
             self.network, tokenizer = load(source)
             self._selects_rows = "logits_to_keep" in inspect.signature(self.network.forward).parameters

@@ -34,10 +34,14 @@ EMBEDDED = "embedded"
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The input of an opener: a callback for download progress, and how to connect to a server."""
+    """The input of an opener: a callback for download progress, and how to connect to a server.
+
+    `threads` is the number of threads of a model in this process; None for one per usable core.
+    """
 
     progress: Progress | None = None
     remote: "RemoteSettings | None" = None
+    threads: int | None = None
 
 
 Opener = Callable[[str, ModelSettings], LanguageModel]
@@ -129,16 +133,19 @@ def is_default_model(name: str) -> bool:
 
 
 def open_model(
-    name: str = EMBEDDED, progress: Progress | None = None, remote: "RemoteSettings | None" = None
+    name: str = EMBEDDED,
+    progress: Progress | None = None,
+    remote: "RemoteSettings | None" = None,
+    threads: int | None = None,
 ) -> LanguageModel:
     """Open the model with this name.
 
     `embedded` is downloaded on first use; `progress` is called meanwhile. `embedded:NAME` is another model of the
-    catalogue, `gguf:PATH` and `hf:PATH_OR_NAME` are other models in this process. `openai:NAME` and
-    `openai-chat:NAME` are behind a server, to which `remote` describes the connection. Raises `UnknownName` for
-    another name, and `ModelError` if the model cannot be opened.
+    catalogue, `gguf:PATH` and `hf:PATH_OR_NAME` are other models in this process; they have `threads` threads, or
+    one per usable core. `openai:NAME` and `openai-chat:NAME` are behind a server, to which `remote` describes the
+    connection. Raises `UnknownName` for another name, and `ModelError` if the model cannot be opened.
     """
-    return known_kind(name).open(name.partition(":")[2], ModelSettings(progress, remote))
+    return known_kind(name).open(name.partition(":")[2], ModelSettings(progress, remote, threads))
 
 
 def known_kind(name: str) -> ModelKind:

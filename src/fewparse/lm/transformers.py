@@ -31,13 +31,13 @@ def open_transformers(source: str, settings: ModelSettings) -> "TransformersMode
     if not source:
         raise UsageError("hf: needs a folder, a GGUF file or a name", "For example --model hf:/models/some-model")
     path = str(weights.pull(progress=settings.progress)) if source == EMBEDDED else source
-    return TransformersModel(path, name=f"hf:{source}")
+    return TransformersModel(path, name=f"hf:{source}", threads=settings.threads)
 
 
 class TransformersModel(LocalModel):
     """A causal language model of a folder, a GGUF file or the hub, with one KV cache for all queries."""
 
-    def __init__(self, source: str, name: str | None = None) -> None:
+    def __init__(self, source: str, name: str | None = None, threads: int | None = None) -> None:
         try:
             from fewparse.lm.hf_backend import HFBackend
         except ImportError as error:
@@ -46,7 +46,7 @@ class TransformersModel(LocalModel):
             ) from None
         name = name or f"hf:{source}"
         lifetime = Lifetime(name)
-        self.backend = HFBackend(source, lifetime)
+        self.backend = HFBackend(source, lifetime, threads)
         tokenizer = self.backend.tokenizer
         if supports_tree_attention(self.backend):
             super().__init__(name, tokenizer.vocabulary, tokenizer, TokenTree(self.backend), lifetime)

@@ -76,6 +76,11 @@ class BudgetLimits:
     max_tokens_total: int | None = None
     max_cost: float | None = None
 
+    def divided(self, parts: int) -> "BudgetLimits":
+        """Return the limits of one of several equal parts."""
+        tokens, cost = self.max_tokens_total, self.max_cost
+        return BudgetLimits(None if tokens is None else tokens // parts, None if cost is None else cost / parts)
+
 
 class Budget:
     """Tokens and dollars spent, plus those reserved for requests in progress. Thread-safe."""

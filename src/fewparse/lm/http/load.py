@@ -28,7 +28,8 @@ class RemoteSettings:
 
     `max_concurrency` limits the requests in progress and the utterances parsed at the same time. `cache` stores
     and reuses responses. `top_logprobs` is how many next tokens are requested. `on_warning` is called with a
-    message if the cache cannot be used.
+    message if the cache cannot be used. Of `processes` that share the server, each gets an equal part of the
+    concurrency, at least 1, and of the budget.
     """
 
     base_url: str | None = None
@@ -39,6 +40,7 @@ class RemoteSettings:
     context_length: int | None = None
     top_logprobs: int = DEFAULT_TOP_LOGPROBS
     on_warning: Callable[[str], None] = warn
+    processes: int = 1
 
     @property
     def url(self) -> str:
@@ -64,8 +66,9 @@ def open_remote(kind: str, name: str, settings: RemoteSettings) -> RemoteModel:
     if name and settings.limits.max_cost is not None:
         Budget(settings.limits, price_of(name, settings.url))  # fails before the probe costs anything
     probed, name, capabilities = probe_model(kind, name, settings)
-    budget = Budget(settings.limits, price_of(name, probed.url))
-    max_concurrency = settings.max_concurrency or capabilities.slots or DEFAULT_MAX_CONCURRENCY
+    budget = Budget(settings.limits.divided(settings.processes), price_of(name, probed.url))
+    total = settings.max_concurrency or capabilities.slots or DEFAULT_MAX_CONCURRENCY
+    max_concurrency = max(1, total // settings.processes)
     client = replace(settings, max_concurrency=max_concurrency).connect(use_cache=True)
     return KINDS[kind](
         client, name, capabilities, budget, max_concurrency, settings.context_length, settings.top_logprobs
