@@ -42,6 +42,7 @@ class RayOptions:
 
     workers: int | None = None
     cpus_per_worker: int = 1
+    gpus_per_worker: float = 0
     address: str | None = None
 
 
@@ -104,6 +105,7 @@ def experiment(
     cpus_per_worker: Annotated[
         int, options.option(CLUSTER, "Cores of a Ray worker: the threads of a model in its process.", min=1)
     ] = 1,
+    gpus_per_worker: Annotated[float, options.option(CLUSTER, "GPUs of a Ray worker.", min=0)] = 0,
     ray_address: Annotated[
         str | None,
         options.option(CLUSTER, "Address of a Ray cluster (default: $RAY_ADDRESS, or Ray on this machine)."),
@@ -168,16 +170,18 @@ def experiment(
         extend,
         dry_run,
         report,
-        chosen_backend(on, workers, cpus_per_worker, ray_address),
+        chosen_backend(on, workers, cpus_per_worker, gpus_per_worker, ray_address),
     )
 
 
-def chosen_backend(on: str, workers: int | None, cpus_per_worker: int, address: str | None) -> RayOptions | None:
+def chosen_backend(
+    on: str, workers: int | None, cpus_per_worker: int, gpus_per_worker: float, address: str | None
+) -> RayOptions | None:
     """Return the options of a run on Ray; None for a run in this process."""
     if on not in BACKENDS:
         raise UnknownName("backend", on, BACKENDS)
     if on == RAY:
-        return RayOptions(workers, cpus_per_worker, address)
+        return RayOptions(workers, cpus_per_worker, gpus_per_worker, address)
     if workers is not None or address is not None:
         raise UsageError("--workers and --ray-address are for a run on Ray", "Add --on ray.")
     return None
