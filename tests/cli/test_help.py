@@ -22,6 +22,7 @@ COMMANDS = [
         "trust",
         "models",
         "models check",
+        "models list",
         "models path",
         "models probe",
         "models pull",
