@@ -141,6 +141,7 @@ def test_a_model_of_another_architecture_is_rejected(tiny: Path, switches: Path,
 
 
 def test_gemma_cannot_be_tuned(switches: Path, tmp_path: Path) -> None:
+    need_torch()
     need_stored(GEMMA3)
     path = tmp_path / "a.gguf"
     ended = fewparse("tune", str(switches), "--model", "embedded:gemma3-270m", *QUICK, "--out", str(path))

@@ -177,11 +177,12 @@ def test_items_on_which_workers_always_end_are_an_error(
 
 
 def test_errors_of_a_worker_have_their_own_message(ray_session: Any, lamps: Path, tmp_path: Path) -> None:
-    missing = f"gguf:{tmp_path / 'missing.gguf'}"
+    (tmp_path / "damaged.gguf").write_bytes(b"not a model")
+    damaged = f"gguf:{tmp_path / 'damaged.gguf'}"
     with pytest.raises(FewparseError) as here:
-        open_model(missing)
+        open_model(damaged)
     with pytest.raises(FewparseError) as there:
-        run_on_ray(plan_of(lamps, model=missing), tmp_path, workers=1)
+        run_on_ray(plan_of(lamps, model=damaged), tmp_path, workers=1)
     assert type(there.value) is type(here.value)
     assert str(there.value) == str(here.value)
 

@@ -228,4 +228,4 @@ def test_an_unknown_retriever_model_is_reported_before_a_model_is_opened(tmp_pat
     ended = fewparse("parse", "starter", "turn on the lamp", "--retriever-model", "embeded")
     assert (ended.code, ended.out) == (2, "")
     assert "error: unknown model 'embeded'" in ended.err
-    assert "Did you mean embedded?" in ended.err
+    assert "Did you mean embedded[:NAME]?" in ended.err

@@ -15,7 +15,7 @@ from fewparse.cli import main
 from fewparse.cli.console import DEFECT
 from fewparse.lm import weights
 from fewparse.lm.catalogue import find_weights
-from fewparse.lm.embedded import EmbeddedModel
+from fewparse.lm.embedded import EmbeddedModel, identify_embedded
 from fewparse.lm.load import EMBEDDED, MODEL_KINDS, ModelKind, ModelSettings
 
 COMMAND = str(Path(sys.executable).with_name("fewparse"))
@@ -81,7 +81,7 @@ def start_process(*arguments: str) -> subprocess.Popen[bytes]:
 @contextmanager
 def shared_model() -> Iterator[None]:
     """Let the model kind `embedded` open each model once for all commands."""
-    kind = ModelKind(open_shared, argument="NAME", optional=True, adapters=True)
+    kind = ModelKind(open_shared, argument="NAME", optional=True, adapters=True, identify=identify_embedded)
     with mock.patch.dict(MODEL_KINDS._loaded, {EMBEDDED: kind}):
         yield
 
