@@ -147,13 +147,15 @@ class Cell:
 
 
 def relevant(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options without those that have no effect under the decoder that is given."""
+    """Return the options without those that have no effect under the decoder or the model that is given."""
     decoder = options.get("decoder")
     without: set[str] = set()
     if decoder is not None and not DECODERS[decoder].samples:
         without |= {"temperature", "rounds", "free_back_off", "free_branching", "margin"}
     if decoder == "greedy":
         without |= {"width"}
+    if options.get("retriever_model") == options["model"]:
+        without |= {"retriever_model"}
     return {name: value for name, value in options.items() if name not in without}
 
 
