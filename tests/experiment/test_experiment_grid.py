@@ -36,6 +36,14 @@ def test_cells_that_differ_in_options_without_effect_are_one_cell() -> None:
     assert [(cell["decoder"], cell.get("width")) for cell in found] == [("greedy", None), ("beam", 1), ("beam", 5)]
 
 
+def test_the_decoding_model_as_retriever_model_is_the_default() -> None:
+    found = cells({"domain": "calendar", "model": ["a", "b"], "retriever_model": "a"})
+    assert found == [
+        {"domain": "calendar", "model": "a"},
+        {"domain": "calendar", "model": "b", "retriever_model": "a"},
+    ]
+
+
 def test_the_same_cell_of_two_grids_is_run_once() -> None:
     assert len(cells(SPECULATIVE | {"width": [1, 5]}, SPECULATIVE | {"width": [5, 10]})) == 3
 

@@ -86,6 +86,20 @@ def test_a_heat_map_shows_the_accuracy_of_each_combination(grid: Results, plots:
     assert sorted(shown) == sorted(f"{accuracy:.2f}" for accuracy in accuracies)
 
 
+@pytest.mark.parametrize("panels", [1, 2, 3, 4])
+def test_a_heat_map_has_a_panel_for_each_combination_of_the_other_options(panels: int) -> None:
+    cells = [
+        make_cell([True, w == t], width=w, temperature=t, examples=e)
+        for e in range(panels)
+        for w in (1, 3)
+        for t in (1.0, 3.0)
+    ]
+    (heat_map,) = (plot for plot in make_plots(make_results(*cells)) if plot.name == "width-temperature")
+    assert texts(heat_map).count("width W") == panels
+    shown = [text for text in texts(heat_map) if text in ("0.50", "1.00")]
+    assert sorted(shown) == ["0.50"] * (2 * panels) + ["1.00"] * (2 * panels)
+
+
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [

@@ -91,19 +91,28 @@ def figure_settings() -> Iterator[None]:
         yield
 
 
-def new_axes(title: str, legend_lines: int, panels: tuple[int, int] = (1, 1)) -> tuple[Any, Any]:
-    """Return a figure, high enough for its legend, and its axes: one, or a grid of rows and columns."""
+def new_axes(title: str, legend_lines: int) -> tuple[Any, Any]:
+    """Return a figure, high enough for its legend, and its axes."""
     from matplotlib.figure import Figure
 
-    rows, columns = panels
-    height = max(3.8, 0.19 * legend_lines + 0.6)
-    figure = Figure(figsize=(6.4, height) if panels == (1, 1) else (3.2 * columns, 2.9 * rows), dpi=DPI)
-    axes = figure.subplots(rows, columns, squeeze=False)
-    if panels == (1, 1):
-        axes[0][0].set_title(title)
-        return figure, axes[0][0]
-    figure.suptitle(title, x=0.01, ha="left", fontsize=RC["axes.titlesize"])
+    figure = Figure(figsize=(6.4, max(3.8, 0.19 * legend_lines + 0.6)), dpi=DPI)
+    axes = figure.subplots()
+    axes.set_title(title)
     return figure, axes
+
+
+def new_panels(title: str, count: int, max_columns: int) -> tuple[Any, list[Any]]:
+    """Return a figure and the axes of so many panels, in rows."""
+    from matplotlib.figure import Figure
+
+    columns = min(max_columns, count)
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(max(4.8, 3.2 * columns), 2.9 * rows), dpi=DPI)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for unused in axes[count:]:
+        unused.remove()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=RC["axes.titlesize"])
+    return figure, axes[:count]
 
 
 def share_axis(axes: Any, label: str) -> None:

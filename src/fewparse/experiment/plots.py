@@ -11,6 +11,7 @@ from fewparse.experiment.figures import (
     legend_lines,
     logarithmic_axis,
     new_axes,
+    new_panels,
     number_points,
     numbered_legend,
     ranges,
@@ -185,12 +186,9 @@ def width_temperature(points: Sequence[Point], title: str) -> Any:
     ]
     if not panels:
         return None
-    columns = min(MAX_PANEL_COLUMNS, len(panels))
-    figure, grid = new_axes(title, 0, (math.ceil(len(panels) / columns), columns))
-    for axes, group in zip(grid.flat, panels, strict=False):
+    figure, grid = new_panels(title, len(panels), MAX_PANEL_COLUMNS)
+    for axes, group in zip(grid, panels, strict=True):
         heat_map(axes, group, group[0].label_without(["width", "temperature"], [each[0] for each in panels]))
-    for axes in list(grid.flat)[len(panels) :]:
-        axes.remove()
     figure.tight_layout()
     return figure
 

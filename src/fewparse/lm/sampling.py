@@ -17,6 +17,7 @@ class NextTokenDistribution:
         self._vocabulary = vocabulary
         self._endings = vocabulary.endings(stop)
         self._best: dict[int, NextTokens] = {}
+        self._cumulative: dict[float, NDArray[np.float64]] = {}
 
     @cached_property
     def end_logprob(self) -> float:
@@ -58,8 +59,10 @@ class NextTokenDistribution:
         """Draw a token id at a temperature; the most probable one at 0."""
         if temperature <= 0:
             return int(self.logprobs.argmax())
-        weights = np.exp((self.logprobs - self.logprobs.max()) / temperature, dtype=np.float64)
-        cumulative = np.cumsum(weights)
+        if temperature not in self._cumulative:
+            weights = np.exp((self.logprobs - self.logprobs.max()) / temperature, dtype=np.float64)
+            self._cumulative[temperature] = np.cumsum(weights)
+        cumulative = self._cumulative[temperature]
         return int(np.searchsorted(cumulative, random.random() * cumulative[-1], side="right"))
 
 
