@@ -69,14 +69,24 @@ adapter: install-tune
 settings: setup
 	$(BIN)/python benchmarks/calendar_settings.py
 
-# Repeat a table of the paper: make table4 OPTIONS='--model gguf:FILE --limit 20'. Records stay in experiments/paper.
+# Repeat a table of the paper: make table4 OPTIONS='--model gguf:FILE --limit 20'; make improved-table4 with the
+# settings of the domains. Records are in experiments, and packed in benchmarks/results/paper.
 table1: setup
 	$(BIN)/fewparse reproduce $@ $(OPTIONS)
 
 table%: setup
-	$(BIN)/fewparse reproduce $@ $(OPTIONS) --out experiments/paper
-	mkdir -p benchmarks/results/paper
-	cp experiments/paper/$@.json experiments/paper/$@.md benchmarks/results/paper/
+	$(call reproduce,paper,$@)
+
+improved-table%: setup
+	$(call reproduce,improved,table$*)
+
+define reproduce
+test -d experiments/$(1) || $(BIN)/python benchmarks/paper_records.py unpack experiments/$(1) $(1)
+$(BIN)/fewparse reproduce $(2) --$(1) $(OPTIONS) --out experiments/$(1)
+$(BIN)/python benchmarks/paper_records.py pack experiments/$(1) $(1)
+cp experiments/$(1)/$(2).json benchmarks/results/paper/$(1)-$(2).json
+cp experiments/$(1)/$(2).md benchmarks/results/paper/$(1)-$(2).md
+endef
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

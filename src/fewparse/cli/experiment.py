@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fewparse.cli import options
+from fewparse.cli import backend, options
 from fewparse.cli.console import echo, opened_model, out, warn
 from fewparse.cli.experiment_progress import duration, experiment_progress, similarity_progress
 from fewparse.cli.remote import remote_settings
@@ -32,18 +32,6 @@ from fewparse.limits import SETTINGS_BYTES
 GRID = "Grid (each option may be repeated)"
 FLAGS = "the command line"
 OUT = "experiments"
-LOCAL, RAY = BACKENDS = ("local", "ray")
-CLUSTER = "Ray"
-
-
-@dataclass(frozen=True)
-class RayOptions:
-    """The options of a run on Ray."""
-
-    workers: int | None = None
-    cpus_per_worker: int = 1
-    gpus_per_worker: float = 0
-    address: str | None = None
 
 
 def experiment(
@@ -97,19 +85,11 @@ def experiment(
             options.OUTPUT, "Folder of the results (default: experiments/NAME); a run continues in it.", "--out"
         ),
     ] = None,
-    on: Annotated[str, options.option(CLUSTER, f"Where to run: {' | '.join(BACKENDS)}.")] = LOCAL,
-    workers: Annotated[
-        int | None,
-        options.option(CLUSTER, "Number of Ray workers (default: as many as there is room for).", min=1),
-    ] = None,
-    cpus_per_worker: Annotated[
-        int, options.option(CLUSTER, "Cores of a Ray worker: the threads of a model in its process.", min=1)
-    ] = 1,
-    gpus_per_worker: Annotated[float, options.option(CLUSTER, "GPUs of a Ray worker.", min=0)] = 0,
-    ray_address: Annotated[
-        str | None,
-        options.option(CLUSTER, "Address of a Ray cluster (default: $RAY_ADDRESS, or Ray on this machine)."),
-    ] = None,
+    on: backend.On = backend.LOCAL,
+    workers: backend.Workers = None,
+    cpus_per_worker: backend.CpusPerWorker = 1,
+    gpus_per_worker: backend.GpusPerWorker = 0,
+    ray_address: backend.RayAddress = None,
     extend: Annotated[
         bool,
         options.option(options.OUTPUT, "Join the cells and items of the folder and the new ones.", "--extend"),
@@ -170,21 +150,8 @@ def experiment(
         extend,
         dry_run,
         report,
-        chosen_backend(on, workers, cpus_per_worker, gpus_per_worker, ray_address),
+        backend.chosen_backend(on, workers, cpus_per_worker, gpus_per_worker, ray_address),
     )
-
-
-def chosen_backend(
-    on: str, workers: int | None, cpus_per_worker: int, gpus_per_worker: float, address: str | None
-) -> RayOptions | None:
-    """Return the options of a run on Ray; None for a run in this process."""
-    if on not in BACKENDS:
-        raise UnknownName("backend", on, BACKENDS)
-    if on == RAY:
-        return RayOptions(workers, cpus_per_worker, gpus_per_worker, address)
-    if workers is not None or address is not None:
-        raise UsageError("--workers and --ray-address are for a run on Ray", "Add --on ray.")
-    return None
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
@@ -241,7 +208,7 @@ def run_table(
     extend: bool = False,
     dry_run: bool = False,
     report: bool = True,
-    ray: RayOptions | None = None,
+    ray: backend.RayOptions | None = None,
 ) -> Results | None:
     """Plan an experiment and run what is missing in its folder, with a progress display; return the results.
 
@@ -261,7 +228,9 @@ def run_table(
         if ray is not None:
             from fewparse.experiment.ray_backend import run_on_ray
 
-            results = run_on_ray(plan, folder, shard, extend, listener, warn, data=data, **asdict(ray))
+            results = run_on_ray(
+                plan, folder, shard, extend, listener, warn, similarity_progress, data=data, **asdict(ray)
+            )
         else:
             results = run_experiment(
                 plan,

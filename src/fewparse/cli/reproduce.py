@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fewparse.cli import options
+from fewparse.cli import backend, options
 from fewparse.cli.console import echo
 from fewparse.cli.experiment import given, run_table
 from fewparse.domains.load import load_domain
@@ -79,6 +79,11 @@ def reproduce(
     max_cost: options.MaxCost = None,
     cache: options.Cache = True,
     context_length: options.ContextLength = None,
+    on: backend.On = backend.LOCAL,
+    workers: backend.Workers = None,
+    cpus_per_worker: backend.CpusPerWorker = 1,
+    gpus_per_worker: backend.GpusPerWorker = 0,
+    ray_address: backend.RayAddress = None,
     out: Annotated[
         Path,
         options.option(
@@ -111,6 +116,7 @@ def reproduce(
     if markdown and as_json:
         raise UsageError("a table is printed in one format only", "Omit --markdown or --json.")
     datasets = chosen_datasets(dataset or [])
+    ray = backend.chosen_backend(on, workers, cpus_per_worker, gpus_per_worker, ray_address)
     if table == DATA_EXAMPLES:
         examples = data_examples.data_examples(datasets, data)
         printed = data_examples.markdown(examples) if markdown else data_examples.plain(examples)
@@ -147,7 +153,7 @@ def reproduce(
         if dry_run:
             echo(f"{name}:")
             run_table(experiment, of_dataset, data=data, dry_run=True)
-        elif run and (found := run_table(experiment, of_dataset, data=data, extend=True, report=False)):
+        elif run and (found := run_table(experiment, of_dataset, data=data, extend=True, report=False, ray=ray)):
             results[name] = found
         elif exists(of_dataset / MANIFEST):
             results[name] = read_results(of_dataset)

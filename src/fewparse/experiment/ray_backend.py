@@ -15,11 +15,12 @@ from fewparse.evaluate.run import ABORT_AFTER, Listener, Recorder
 from fewparse.experiment.folder import ALL_ITEMS, Shard
 from fewparse.experiment.plan import Plan, PlannedCell
 from fewparse.experiment.results import Results, read_results
-from fewparse.experiment.run import opened_records, pending_cells
+from fewparse.experiment.run import SimilarityProgress, opened_records, pending_cells, similarities
 from fewparse.experiment.worker import Job, Slice, SliceResult, Task, Worker, slices_of
-from fewparse.lm.load import kind_of
+from fewparse.lm.load import NamedModel, kind_of
 from fewparse.lm.local import usable_cores
 from fewparse.lm.response_cache import warn
+from fewparse.retrieve.lm import prepare_similarity
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
@@ -48,6 +49,7 @@ def run_on_ray(
     extend: bool = False,
     listener: Listener = lambda progress: None,
     on_warning: Callable[[str], None] = lambda message: None,
+    similarity_progress: SimilarityProgress = lambda done, total: None,
     *,
     data: Path | None = None,
     address: str | None = None,
@@ -72,6 +74,8 @@ def run_on_ray(
         if not pending:
             return read_results(folder)
         address = address or os.environ.get("RAY_ADDRESS") or LOCAL
+        if address == LOCAL:  # workers on other machines have similarities of their own
+            prepare_similarities(plan, pending, shard, similarity_progress)
         with connected(address) as ray:
             room = room_for_workers(ray, workers, cpus_per_worker, may_grow=address != LOCAL)
             for model, cells in pending:
@@ -98,6 +102,16 @@ def run_on_ray(
                     max_concurrency=1 if shared is None else MAX_THREADS,
                 )
     return read_results(folder)
+
+
+def prepare_similarities(
+    plan: Plan, pending: Iterable[tuple[str, list[PlannedCell]]], shard: Shard, progress: SimilarityProgress
+) -> None:
+    """Store the similarities of all items in this process, with all cores, before the workers need them."""
+    for model, cells in pending:
+        for ranking, pool, utterances in similarities(plan, cells, model, shard):
+            if NamedModel(ranking, remote=plan.remote).identity is not None:
+                prepare_similarity(pool, ranking, utterances, progress=progress, remote=plan.remote)
 
 
 def missing_tasks(

@@ -115,21 +115,26 @@ def prepare_retrieval(
     Without `model`, the opened model of that name, those by other models are computed: these are opened one after
     another and closed, so that two models are never in memory.
     """
+    for ranking, pool, utterances in similarities(plan, cells, name, shard):
+        other = ranking != name
+        if other != (model is None) or (model is not None and model_identity(model) is None):
+            continue
+        prepare_similarity(pool, model or ranking, utterances, progress=progress, remote=plan.remote)
+
+
+def similarities(
+    plan: Plan, cells: Sequence[PlannedCell], name: str, shard: Shard
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield what the retriever `lm` needs for cells of the model `name`: a model's name, a pool, utterances."""
     done: set[object] = set()
     for planned in cells:
         options = planned.options
-        if options.retriever != "lm" or not options.examples:
-            continue
-        other = options.retriever_model not in (None, name)
-        if other != (model is None) or (model is not None and model_identity(model) is None):
-            continue
         key = (planned.cell.domain, options.target, planned.entry.pool, options.retriever_model)
-        if key not in done:
+        if options.retriever == "lm" and options.examples and key not in done:
             done.add(key)
             pool = [example.utterance for example in planned.domain.examples]
             utterances = [e.utterance for i, e in enumerate(plan.examples[planned.cell.domain]) if i in shard]
-            source = model if model is not None else str(options.retriever_model)
-            prepare_similarity(pool, source, utterances, progress=progress, remote=plan.remote)
+            yield options.retriever_model or name, pool, utterances
 
 
 def run_cells(
