@@ -10,7 +10,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo lint test campaign models install-tune install-ray bench adapter settings clean
+.PHONY: setup demo lint test campaign models install-tune install-ray bench adapter settings overnight-domains clean
 
 setup: $(READY)
 
@@ -79,6 +79,12 @@ table%: setup
 
 improved-table%: setup
 	$(call reproduce,improved,table$*)
+
+# The eight domains of Overnight with both embedded models, prompted.
+overnight-domains: setup
+	test -d experiments/domains || $(BIN)/python benchmarks/paper_records.py unpack experiments/domains domains
+	$(BIN)/fewparse experiment benchmarks/experiments/$@.toml $(OPTIONS) --extend --out experiments/domains/overnight
+	$(BIN)/python benchmarks/paper_records.py pack experiments/domains domains
 
 define reproduce
 test -d experiments/$(1) || $(BIN)/python benchmarks/paper_records.py unpack experiments/$(1) $(1)
