@@ -20,13 +20,15 @@ from fewparse.evaluate.records import Records
 from fewparse.evaluate.run import Progress, Recorder
 from fewparse.example import Example
 from fewparse.experiment import ray_backend
-from fewparse.experiment.folder import RECORDS, Shard
+from fewparse.experiment.folder import ALL_ITEMS, RECORDS, Shard
 from fewparse.experiment.grid import ExperimentTable
 from fewparse.experiment.plan import Plan, make_plan
 from fewparse.experiment.ray_backend import missing_tasks, room_for_workers, run_on_ray
 from fewparse.experiment.results import Results
 from fewparse.experiment.run import run_experiment
 from fewparse.experiment.worker import MAX_SLICE_TASKS, SLICE_TASKS, Job, Slice, Task, Worker, slices_of
+from fewparse.lm.load import NamedModel
+from fewparse.retrieve.similarity_store import SimilarityStore
 from support.domain_files import to_json_lines
 from support.dying_worker import DyingWorker
 from support.extras import need_ray
@@ -80,6 +82,16 @@ def ray_session() -> Iterator[Any]:
 
 def plan_of(domain: Path, **grid: Any) -> Plan:
     return make_plan(ExperimentTable.model_validate({"grid": [{"domain": str(domain), **GRID, **grid}]}))
+
+
+def test_similarities_are_stored_before_workers_need_them(lamps: Path, isolated_cache: Path) -> None:
+    plan = plan_of(lamps, retriever="lm")
+    ray_backend.prepare_similarities(plan, plan.by_model(), ALL_ITEMS, lambda done, total: None)
+    pool = [example.utterance for example in plan.cells[0].domain.examples]
+    store = SimilarityStore(NamedModel("embedded").identity, pool)
+    items = plan.examples[str(lamps)]
+    assert items
+    assert all(store.get(item.utterance) is not None for item in items)
 
 
 def predictions(results: Results) -> list[Any]:
