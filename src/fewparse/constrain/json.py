@@ -5,13 +5,17 @@ import json
 from fewparse.constrain.cfg import CfgState
 from fewparse.constrain.engine import Limits, compile_text
 from fewparse.constrain.isolation import check_in_child
+from fewparse.constrain.json_scan import Scan
+from fewparse.constrain.json_state import JsonState
 from fewparse.constrain.state import Constraint, State
-from fewparse.errors import ConstraintError, LimitExceeded
-from fewparse.json_schema.emitted import Emitted
+from fewparse.json_schema.emitted import UNIQUE, Emitted
+from fewparse.json_schema.patterns import ANYTHING
+from fewparse.json_schema.places import Place
+from fewparse.json_schema.pruning import walk
 from fewparse.json_schema.translate import Translation
 from fewparse.vocabulary import Vocabulary
 
-# Without \\u escapes every character has one spelling, so that a key cannot be repeated in another spelling.
+# Without \u escapes every character has one spelling, so that a key cannot be repeated in another spelling.
 OPTIONS = {"whitespace_flexible": False, "json_allowed_escapes": 'nrbtf\\"'}
 
 
@@ -25,10 +29,15 @@ class JsonConstraint(Constraint):
         if limits.isolate:
             check_in_child(text, len(vocabulary), limits.compile_seconds)
         self._initial = compile_text(text, vocabulary, limits)
+        schemas = list(walk(translation.schema, translation.definitions))
+        patterns = [pattern for schema in schemas for pattern in schema.get("patternProperties", ())]
+        self._finite_keys = any("|" in p or not p.endswith(f"{ANYTHING})$") for p in patterns)
+        root = [translation.schema] if any(UNIQUE in schema for schema in schemas) else []
+        self._scan = Scan(Place(root, translation.definitions))
 
     def start(self) -> State:
         """Return the initial state, a new copy for each search: a matcher must not be shared between threads."""
-        return CfgState(self._initial.deep_copy(), self.vocabulary)
+        return JsonState(CfgState(self._initial.deep_copy(), self.vocabulary), b"", self._scan, self._finite_keys)
 
 
 def to_llguidance(schema: Emitted, definitions: dict[str, Emitted]) -> str:

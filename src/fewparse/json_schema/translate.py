@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
-from fewparse.errors import LimitExceeded, SchemaError
+from fewparse.errors import LimitExceeded
 from fewparse.json_schema.assertions import ASSERTIONS, AssertionWriter
 from fewparse.json_schema.disjoint import Disjointness
 from fewparse.json_schema.document import DRAFTS, Document, Subschema
-from fewparse.json_schema.emitted import Emitted, conjunction, disjunction
+from fewparse.json_schema.emitted import STRICTER, Emitted, conjunction, disjunction
+from fewparse.json_schema.formats import format_checker
+from fewparse.json_schema.loops import check_loops
 from fewparse.json_schema.negation import negation
 from fewparse.json_schema.numbers import NumberError, constant, has_common_multiple
-from fewparse.json_schema.pruning import Pruner, find_loop, walk
+from fewparse.json_schema.pruning import Pruner, walk
 from fewparse.json_schema.types import ANY_TYPE, Types, common, type_of, types_of
 
 KNOWN_KEYWORDS = frozenset(keyword for draft in DRAFTS.values() for keyword in draft.VALIDATORS)
@@ -55,9 +57,9 @@ def translate(document: Document) -> Translation:
     """
     translator = Translator(document)
     try:
+        check_loops(document)
         root = translator.positive(document.root)
         translator.resolve_one_ofs()
-        translator.check_loops(root)
         translator.check_divisors(root)
         root = Pruner(translator.definitions).pruned(root)
     except RecursionError:
@@ -75,7 +77,10 @@ class Translator:
         self.definitions: dict[str, Emitted] = {}
         self.origins: dict[int, Subschema] = {}
         self.one_ofs: list[OneOf] = []
-        self._names: dict[tuple[int, bool], str] = {}
+        self._names: dict[tuple[int, bool, bool], str] = {}
+        self.partial = False
+        """Whether negations may leave out values: then those that are kept are right, but not complete."""
+        self.has_left_out = False
         self._keep: list[Emitted] = []
 
     def positive(self, part: Subschema, types: Types = ANY_TYPE) -> Emitted:
@@ -89,6 +94,8 @@ class Translator:
         types = common(types, types_of(part))
         if not types:
             return False
+        if "enum" in schema or "const" in schema:
+            return self._noted(self._values(part, types), part)
         written = False
         emitted: list[Emitted] = []
         for keyword in schema:
@@ -113,7 +120,7 @@ class Translator:
         target = part.referenced(keyword)
         if isinstance(target.schema, bool):
             return target.schema is not negated
-        key = id(target.schema), negated
+        key = id(target.schema), negated, negated and self.partial
         if key not in self._names:
             name = self._names[key] = str(len(self._names))
             self.definitions[name] = {"$ref": f"#/$defs/{name}"}
@@ -124,34 +131,26 @@ class Translator:
         return self._noted({"$ref": f"#/$defs/{self._names[key]}"}, part)
 
     def resolve_one_ofs(self) -> None:
-        """Exclude, in each `oneOf`, the values for which several branches are valid."""
+        """Exclude, in each `oneOf`, the values for which several branches are valid.
+
+        Where the negation of a branch cannot be enforced completely, values are excluded for which no other branch
+        is valid, so that what is left is right.
+        """
         disjointness = Disjointness(self.definitions)
+        self.partial = True
         while self.one_ofs:
             one_of = self.one_ofs.pop()
-            branches = one_of.branches
-            overlapping = [
-                [j for j in range(len(branches)) if j != i and not disjointness.of(branches[i][1], branches[j][1])]
-                for i in range(len(branches))
-            ]
-            try:
-                one_of.emitted["anyOf"] = [
-                    conjunction([emitted, *(self.negative(branches[j][0], one_of.types) for j in others)])
-                    for (_, emitted), others in zip(branches, overlapping, strict=True)
-                ]
-            except SchemaError as error:
-                first = next(i for i, others in enumerate(overlapping) if others)
-                message = (
-                    f"the branches {first} and {overlapping[first][0]} may both be valid: that cannot be excluded"
-                )
-                raise one_of.part.fail(["oneOf"], message, f"Because: {error.message}") from None
-
-    def check_loops(self, root: Emitted) -> None:
-        """Raise `SchemaError` for a reference that leads back to itself without an array or object in between."""
-        loop = find_loop({"": root, **self.definitions})
-        if loop is not None:
-            schema = self.definitions[loop]
-            part = self.origins.get(id(schema), self.document.root)
-            raise part.fail([], "the references lead in a circle, so that no value is described")
+            exclusive: list[Emitted] = []
+            for i, (_, emitted) in enumerate(one_of.branches):
+                others = [*one_of.branches[:i], *one_of.branches[i + 1 :]]
+                overlapping = [part for part, other in others if not disjointness.of(emitted, other)]
+                self.has_left_out = False
+                alone = conjunction([emitted, *(self.negative(part, one_of.types) for part in overlapping)])
+                if alone is False and self.has_left_out:
+                    message = f"the branch {i} and another one may both be valid: that cannot be excluded"
+                    raise one_of.part.fail(["oneOf", i], message, "Write branches that exclude each other.")
+                exclusive.append(alone)
+            one_of.emitted["anyOf"] = exclusive
 
     def check_divisors(self, root: Emitted) -> None:
         """Raise `SchemaError` for divisors whose common multiples the engine computes wrongly, as they are large."""
@@ -198,9 +197,6 @@ class Translator:
             yield self.negative(part.child("not"), types)
         elif keyword == "if":
             yield from self._conditional(part, types)
-        elif keyword in ("enum", "const"):
-            values = part.schema[keyword] if keyword == "enum" else [part.schema[keyword]]
-            yield self.one_value(part, keyword, values, types)
         elif keyword == "$ref":
             yield self.reference(part, "$ref")
         elif keyword in ("$dynamicRef", "$recursiveRef"):
@@ -236,14 +232,19 @@ class Translator:
                 ]
             )
 
-    def one_value(self, part: Subschema, keyword: str, values: list[Any], types: Types) -> Emitted:
-        """Return a schema for those of some values that have one of the types."""
-        allowed = [value for value in values if common(frozenset([type_of(value)]), types)]
+    def _values(self, part: Subschema, types: Types) -> Emitted:
+        """Return a schema for the values of `enum` and `const` that are valid under the whole part."""
+        assert isinstance(part.schema, dict)
+        keyword = "enum" if "enum" in part.schema else "const"
+        values = part.schema["enum"] if keyword == "enum" else [part.schema["const"]]
+        possible = [value for value in values if common(frozenset([type_of(value)]), types)]
+        without_formats, with_formats = part.validator(), part.validator(format_checker())
+        valid = [value for value in possible if without_formats.is_valid(value)]
         try:
-            written = [writable(value) for value in allowed]
+            written = [writable(value) for value in valid if with_formats.is_valid(value)]
         except NumberError as error:
             raise part.fail([keyword], error.message) from None
-        return {"enum": written} if written else False
+        return {"enum": written} | ({STRICTER: True} if len(written) < len(valid) else {}) if written else False
 
     def _dependencies(self, part: Subschema, keyword: str, types: Types) -> Iterator[Emitted]:
         assert isinstance(part.schema, dict)

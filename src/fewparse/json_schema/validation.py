@@ -3,29 +3,24 @@
 import json
 from typing import Any
 
-import jsonschema
-from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
 from fewparse.errors import InvalidProgram
 from fewparse.files import DuplicateKey, unique_object, value_reason
-from fewparse.json_schema.document import Schema
+from fewparse.json_schema.document import Document, not_a_number, shortened_message
+from fewparse.json_schema.formats import format_checker
+from fewparse.text import is_unicode
 
 
-def make_validator(schema: Schema) -> Validator:
-    """Return a validator for the draft that `$schema` names (default: 2020-12), which also asserts formats."""
-    draft = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    return draft(schema, format_checker=draft.FORMAT_CHECKER)
+def make_validator(document: Document) -> Validator:
+    """Return a validator that also asserts the formats that are enforced; it downloads nothing."""
+    return document.root.validator(format_checker())
 
 
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text without repeated keys; raise `InvalidProgram` with the mistake."""
-
-    def not_json(name: str) -> Any:
-        raise InvalidProgram(f"is not valid JSON: {name} is not a number of JSON", max(0, text.find(name)))
-
     try:
-        return json.loads(text, object_pairs_hook=unique_object, parse_constant=not_json)
+        value = json.loads(text, object_pairs_hook=unique_object, parse_constant=not_a_number)
     except json.JSONDecodeError as error:
         raise InvalidProgram(f"is not valid JSON: {error.msg}", error.pos) from None
     except DuplicateKey as error:
@@ -33,7 +28,10 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise InvalidProgram("has values that are nested too deeply") from None
     except ValueError as error:
-        raise InvalidProgram(f"is not readable JSON: {value_reason(error)}") from None
+        raise InvalidProgram(f"is not valid JSON: {value_reason(error)}") from None
+    if not is_unicode(json.dumps(value, ensure_ascii=False)):
+        raise InvalidProgram("contains a lone surrogate")
+    return value
 
 
 def check_value(value: Any, validator: Validator) -> None:
@@ -43,9 +41,5 @@ def check_value(value: Any, validator: Validator) -> None:
     except RecursionError:
         raise InvalidProgram("has values that are nested too deeply") from None
     if error is not None:
-        raise InvalidProgram(f"is not valid under the schema: {error.json_path}: {reason(error)}")
-
-
-def reason(error: ValidationError) -> str:
-    """Return the message of a validation error, shortened."""
-    return error.message if len(error.message) <= 200 else f"{error.message[:200]}..."
+        place = "" if error.json_path == "$" else f" at {error.json_path}"
+        raise InvalidProgram(f"is not valid under the schema{place}: {shortened_message(error.message)}")
