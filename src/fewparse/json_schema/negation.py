@@ -33,7 +33,6 @@ NOT_NEGATED = {
     "uniqueItems": "array",
     "unevaluatedItems": "array",
     "patternProperties": "object",
-    "propertyNames": "object",
     "dependencies": "object",
     "unevaluatedProperties": "object",
 }
@@ -63,6 +62,7 @@ class NegationWriter:
             "required": self._required,
             "properties": self._properties,
             "additionalProperties": self._additional_properties,
+            "propertyNames": self._property_names,
             "prefixItems": self._prefix_items,
             "dependentRequired": self._dependent_required,
             "dependentSchemas": self._dependent_schemas,
@@ -194,6 +194,18 @@ class NegationWriter:
             for present in combinations(declared, size):
                 properties = {name: name in present for name in declared}
                 yield of_types(["object"], properties=properties, required=[*present], minProperties=size + 1)
+
+    def _property_names(self) -> Iterator[Emitted]:
+        """Yield schemas of objects with a property that has a wrong name."""
+        wrong = self._translator.negative(self._part.child("propertyNames"), frozenset(["string"]))
+        if "object" not in self._types or wrong is False:
+            return
+        if wrong is True:
+            yield of_types(["object"], minProperties=1)
+        elif wrong.keys() == {"enum"}:
+            yield from (of_types(["object"], required=[name]) for name in wrong["enum"])
+        else:
+            self._leave_out("propertyNames", "the negation of `propertyNames` cannot be enforced")
 
     def _prefix_items(self) -> Iterator[Emitted]:
         for i, child in enumerate(self._part.children("prefixItems") if "array" in self._types else ()):

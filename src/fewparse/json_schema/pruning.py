@@ -28,23 +28,26 @@ def in_place_schemas(schema: Emitted, definitions: Mapping[str, Emitted]) -> Ite
         agenda += reversed(parts if name is None else [*parts, definitions[name]])
 
 
+def children(schema: dict[str, Any], definitions: Mapping[str, Emitted]) -> list[Emitted]:
+    """Return the schemas directly within a schema, and the definition that it refers to."""
+    name = name_of(schema)
+    found = [] if name is None else [definitions[name]]
+    for keyword in ("allOf", "anyOf", "prefixItems"):
+        found += schema.get(keyword, ())
+    for keyword in ("properties", "patternProperties"):
+        found += schema.get(keyword, {}).values()
+    return [*found, *(schema[keyword] for keyword in ("items", "additionalProperties") if keyword in schema)]
+
+
 def walk(schema: Emitted, definitions: Mapping[str, Emitted]) -> Iterator[dict[str, Any]]:
     """Yield all schemas within a schema and within the definitions that it needs, each once."""
     agenda, visited = [schema], set[int]()
     while agenda:
         current = agenda.pop()
-        if isinstance(current, bool) or id(current) in visited:
-            continue
-        visited.add(id(current))
-        yield current
-        name = name_of(current)
-        if name is not None:
-            agenda.append(definitions[name])
-        for keyword in ("allOf", "anyOf", "prefixItems"):
-            agenda += current.get(keyword, ())
-        for keyword in ("properties", "patternProperties"):
-            agenda += current.get(keyword, {}).values()
-        agenda += [current[keyword] for keyword in ("items", "additionalProperties") if keyword in current]
+        if isinstance(current, dict) and id(current) not in visited:
+            visited.add(id(current))
+            yield current
+            agenda += children(current, definitions)
 
 
 class Pruner:

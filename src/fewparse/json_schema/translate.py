@@ -25,6 +25,8 @@ KNOWN_KEYWORDS = frozenset(keyword for draft in DRAFTS.values() for keyword in d
 """The keywords that restrict values in some draft."""
 WITHOUT_EFFECT = frozenset(("additionalItems", "exclusiveMinimum", "exclusiveMaximum"))
 """Keywords that are not checked on their own in some drafts, but together with `items` or `minimum`, if at all."""
+FOREIGN = frozenset(("const", "if", "propertyNames", "dependencies", "dependentRequired", "dependentSchemas"))
+"""Keywords that are enforced in all drafts, even in those that do not have them."""
 MAX_EMITTED = 100_000
 UNWRITABLE = frozenset(map(chr, (*range(0x20), 0x7F))) - frozenset("\b\t\n\f\r")
 """Characters that JSON texts could only have as \\u escapes, which are never generated."""
@@ -44,6 +46,7 @@ class OneOf:
 class Translation:
     """A schema for the engine: its definitions, and the part of the document that each schema in it is from."""
 
+    root: Subschema
     schema: Emitted
     definitions: dict[str, Emitted]
     origins: dict[int, Subschema]
@@ -66,7 +69,7 @@ def translate(document: Document) -> Translation:
         raise LimitExceeded(f"{document.path}: the schema is nested too deeply") from None
     if root is False:
         raise document.error([], "no JSON text is valid under this schema", "Check its bounds and references.")
-    return Translation(root, translator.definitions, translator.origins)
+    return Translation(document.root, root, translator.definitions, translator.origins)
 
 
 class Translator:
@@ -88,14 +91,14 @@ class Translator:
         schema = part.schema
         if isinstance(schema, bool):
             return schema
-        self.check_keywords(part)
+        foreign = self._foreign_keywords(part, FOREIGN)
         if "$ref" in schema and part.ref_only:
             return self.reference(part, "$ref")
         types = common(types, types_of(part))
         if not types:
             return False
         if "enum" in schema or "const" in schema:
-            return self._noted(self._values(part, types), part)
+            return self._noted(self._values(part, types), part, stricter=bool(foreign))
         written = False
         emitted: list[Emitted] = []
         for keyword in schema:
@@ -104,13 +107,13 @@ class Translator:
             elif not written and (keyword == "properties" or "properties" not in schema):
                 emitted += AssertionWriter(part, types, self.positive).write()
                 written = True
-        return self._noted(conjunction(emitted), part)
+        return self._noted(conjunction(emitted), part, stricter=bool(foreign))
 
     def negative(self, part: Subschema, types: Types = ANY_TYPE) -> Emitted:
         """Return a schema for the values of some types that are not valid under a part of the document."""
         if isinstance(part.schema, bool):
             return not part.schema
-        self.check_keywords(part)
+        self._foreign_keywords(part, frozenset())
         if "$ref" in part.schema and part.ref_only:
             return self.reference(part, "$ref", negated=True)
         return self._noted(negation(self, part, types), part)
@@ -165,20 +168,26 @@ class Translator:
                         part = self.origins.get(id(schema), self.document.root)
                         raise part.fail([], f"multiples of both {pair[0]} and {pair[1]} cannot be enforced")
 
-    def check_keywords(self, part: Subschema) -> None:
-        """Raise `SchemaError` for a keyword that only another version of JSON Schema has."""
+    @staticmethod
+    def _foreign_keywords(part: Subschema, allowed: frozenset[str]) -> list[str]:
+        """Return the keywords that only other versions have; raise `SchemaError` for one that is not allowed."""
         assert isinstance(part.schema, dict)
-        for keyword in part.schema:
-            known = keyword in part.document.draft.VALIDATORS or keyword in WITHOUT_EFFECT
-            if keyword in KNOWN_KEYWORDS and not known:
+        known = part.document.draft.VALIDATORS
+        found = [keyword for keyword in part.schema if keyword in KNOWN_KEYWORDS and keyword not in known]
+        for keyword in found:
+            if keyword not in allowed and keyword not in WITHOUT_EFFECT:
                 hint = "Name the version that has it in $schema."
                 raise part.fail([keyword], f"the version {part.document.uri} has no `{keyword}`", hint)
+        return [keyword for keyword in found if keyword in allowed]
 
-    def _noted(self, emitted: Emitted, part: Subschema) -> Emitted:
-        """Note which part of the document a schema for the engine is from."""
-        if isinstance(emitted, dict) and id(emitted) not in self.origins:
-            self._keep.append(emitted)  # so that no other schema gets its identity
-            self.origins[id(emitted)] = part
+    def _noted(self, emitted: Emitted, part: Subschema, stricter: bool = False) -> Emitted:
+        """Note which part of the document a schema for the engine is from, and mark it if it is stricter."""
+        if isinstance(emitted, dict):
+            if stricter:
+                emitted[STRICTER] = True
+            if id(emitted) not in self.origins:
+                self._keep.append(emitted)  # so that no other schema gets its identity
+                self.origins[id(emitted)] = part
             if len(self._keep) > MAX_EMITTED:
                 message = f"{self.document.path}: the schema grows to more than {MAX_EMITTED:,} parts"
                 raise LimitExceeded(message, "Simplify it: `oneOf`, `not` and `if` multiply its parts.")

@@ -7,14 +7,14 @@ from jsonschema.protocols import Validator
 
 from fewparse.errors import InvalidProgram
 from fewparse.files import DuplicateKey, unique_object, value_reason
-from fewparse.json_schema.document import Document, not_a_number, shortened_message
+from fewparse.json_schema.document import Subschema, not_a_number, shortened_message
 from fewparse.json_schema.formats import format_checker
 from fewparse.text import is_unicode
 
 
-def make_validator(document: Document) -> Validator:
+def make_validator(part: Subschema) -> Validator:
     """Return a validator that also asserts the formats that are enforced; it downloads nothing."""
-    return document.root.validator(format_checker())
+    return part.validator(format_checker())
 
 
 def parse_json(text: str) -> Any:
