@@ -78,7 +78,7 @@ class JsonConstraint(Constraint):
         Raises `InvalidProgram` if it is not valid under the schema.
         """
         value = parse_json(text)
-        check_value(value, self._validator)
+        check_value(value, self._validator, text)
         written = self._writer.write(value, self.start())
         if written is None:
             raise InvalidProgram("is valid under the schema, but cannot be generated", hint=NOT_GENERATED)
