@@ -10,6 +10,7 @@ from jsonschema.protocols import Validator
 from fewparse.constrain.cfg import CfgState
 from fewparse.constrain.engine import Limits, compile_text
 from fewparse.constrain.isolation import check_in_child
+from fewparse.constrain.json_ending import short_ending
 from fewparse.constrain.json_scan import Scan
 from fewparse.constrain.json_state import JsonState
 from fewparse.constrain.json_writer import JsonWriter
@@ -60,6 +61,12 @@ class JsonConstraint(Constraint):
     def start(self) -> State:
         """Return the initial state, a new copy for each search: a matcher must not be shared between threads."""
         return JsonState(CfgState(self._initial.deep_copy(), self.vocabulary), b"", self._scan, self._finite_keys)
+
+    def ending(self, text: bytes) -> bytes | None:
+        """Return a short suffix that completes a prefix; None if none was found."""
+        start = self.start()
+        state = start.advance(text) if text else start
+        return short_ending(state) if isinstance(state, JsonState) else None
 
     def accepts(self, text: bytes) -> bool:
         """Return whether a text leads to a final state, and `jsonschema` finds it valid as well."""
