@@ -16,7 +16,7 @@ from fewparse.constrain.json_state import JsonState
 from fewparse.constrain.json_writer import JsonWriter
 from fewparse.constrain.state import Constraint, State
 from fewparse.errors import ConstraintError, InvalidProgram, LimitExceeded, SchemaError
-from fewparse.json_schema.emitted import UNIQUE, Emitted
+from fewparse.json_schema.emitted import EXAMPLES, UNIQUE, Emitted
 from fewparse.json_schema.patterns import ANYTHING
 from fewparse.json_schema.places import Place
 from fewparse.json_schema.pruning import children, walk
@@ -55,6 +55,8 @@ class JsonConstraint(Constraint):
         schemas = list(walk(translation.schema, translation.definitions))
         patterns = [pattern for schema in schemas for pattern in schema.get("patternProperties", ())]
         self._finite_keys = any("|" in p or not p.endswith(f"{ANYTHING})$") for p in patterns)
+        examples = [text.encode() for schema in schemas for text in schema.get(EXAMPLES, ())]
+        self._examples = sorted(dict.fromkeys(examples), key=len)
         root = [translation.schema] if any(UNIQUE in schema for schema in schemas) else []
         self._scan = Scan(Place(root, translation.definitions))
 
@@ -66,7 +68,7 @@ class JsonConstraint(Constraint):
         """Return a short suffix that completes a prefix; None if none was found."""
         start = self.start()
         state = start.advance(text) if text else start
-        return short_ending(state) if isinstance(state, JsonState) else None
+        return short_ending(state, self._examples) if isinstance(state, JsonState) else None
 
     def accepts(self, text: bytes) -> bool:
         """Return whether a text leads to a final state, and `jsonschema` finds it valid as well."""

@@ -32,6 +32,7 @@ REFUSED = {
     op.POSSESSIVE_REPEAT: "possessive quantifiers",
     op.AT: "word boundaries, and anchors inside of the pattern,",
 }
+CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
 LINE_BREAKS = "\n\r\u2028\u2029"
 ASCII_CLASSES = {"d": "0-9", "w": "0-9A-Za-z_"}
 ECMA_SPACES = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -72,6 +73,36 @@ def to_engine(pattern: str) -> str:
         raise PatternError(f"it is not a valid regular expression: {error.msg}", error.pos) from None
     except (RecursionError, OverflowError):
         raise PatternError("it is too complex") from None
+
+
+def short_matches(pattern: str) -> list[str]:
+    """Return short texts in which a valid pattern is found, one for each of its alternatives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = _parser.parse(pattern)
+    writer = Writer(tree.state.flags)
+    branches = alternatives(tree[0]) if len(tree) == 1 and tree[0][0] is op.BRANCH else [tree]
+    return [_shortest(branch, writer) for branch in branches]
+
+
+def _shortest(items: Iterable[Item], writer: "Writer") -> str:
+    found = []
+    for operation, value in items:
+        if operation in CHARACTERS:
+            found.append(sample(writer.characters(operation, value)))
+        elif operation in (op.MAX_REPEAT, op.MIN_REPEAT):
+            found.append(_shortest(value[2], writer) * value[0])
+        elif operation is op.BRANCH:
+            found.append(min((_shortest(branch, writer) for branch in value[1]), key=len))
+        elif operation is op.SUBPATTERN:
+            found.append(_shortest(value[3], writer))
+    return "".join(found)
+
+
+def sample(chars: Chars) -> str:
+    """Return a character of a class, a letter or digit if there is one; empty if the class is empty."""
+    usual = next((char for char in "a0A-" if char in chars), "")
+    return usual or "".join(chr(low) for low, _ in chars.ranges[:1])
 
 
 class Writer:
@@ -117,8 +148,8 @@ class Writer:
         return "".join(self._item(*item) for item in items)
 
     def _item(self, operation: Any, value: Any) -> str:
-        if operation in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN):
-            return character_class(self._characters(operation, value))
+        if operation in CHARACTERS:
+            return character_class(self.characters(operation, value))
         if operation in (op.MAX_REPEAT, op.MIN_REPEAT):
             low, high, inner = value
             counts = f"{{{low},{'' if high is op.MAXREPEAT else high}}}"
@@ -132,7 +163,8 @@ class Writer:
             return f"(?:{self._sequence(inner)})"
         raise PatternError(f"{REFUSED.get(operation, str(operation))} cannot be enforced")
 
-    def _characters(self, operation: Any, value: Any) -> Chars:
+    def characters(self, operation: Any, value: Any) -> Chars:
+        """Return the characters that an item of one character matches."""
         if operation is op.ANY:
             return Chars.of([]).negated() if self._flags & re.DOTALL else Chars.of(spans(LINE_BREAKS)).negated()
         members = value if operation is op.IN else [(op.LITERAL, value)]

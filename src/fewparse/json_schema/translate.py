@@ -13,7 +13,7 @@ from fewparse.errors import LimitExceeded
 from fewparse.json_schema.assertions import ASSERTIONS, AssertionWriter
 from fewparse.json_schema.disjoint import Disjointness
 from fewparse.json_schema.document import DRAFTS, Document, Subschema
-from fewparse.json_schema.emitted import STRICTER, Emitted, conjunction, disjunction
+from fewparse.json_schema.emitted import EXAMPLES, STRICTER, Emitted, conjunction, disjunction
 from fewparse.json_schema.formats import format_checker
 from fewparse.json_schema.loops import check_loops
 from fewparse.json_schema.negation import negation
@@ -274,7 +274,7 @@ class Translator:
             return True
         if names is False:
             return {"maxProperties": 0}
-        keywords = names.keys() - {"type", "x-stricter"}
+        keywords = names.keys() - {"type", STRICTER, EXAMPLES}
         if keywords == {"enum"}:
             allowed = dict.fromkeys(filter(lambda name: isinstance(name, str), names["enum"]), True)
             return {"properties": allowed, "additionalProperties": False}
