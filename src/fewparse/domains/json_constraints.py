@@ -1,0 +1,70 @@
+"""The constraints `json-schema` and `json-object`: programs are JSON texts."""
+
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import Field
+
+from fewparse.constrain.engine import Limits
+from fewparse.constrain.json import JsonConstraint
+from fewparse.constrain.state import Constraint, LeadConstraint
+from fewparse.domains.constraints import ConstraintKind
+from fewparse.domains.schema import ConstraintTable, FileName
+from fewparse.errors import UsageError
+from fewparse.example import Target
+from fewparse.files import path_inside
+from fewparse.json_schema.document import Document, read_schema
+from fewparse.json_schema.translate import Translation, translate
+from fewparse.prompt import Template
+from fewparse.vocabulary import BYTES, Vocabulary
+
+
+class JsonSchemaTable(ConstraintTable):
+    """[constraint] with kind = "json-schema"."""
+
+    schema_file: Annotated[FileName, Field(alias="schema")]
+
+
+class JsonObjectConstraint(ConstraintKind):
+    """`kind = "json-object"`: JSON objects."""
+
+    def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
+        """Return the JSON texts that are valid under the schema."""
+        limits = Limits(isolate=self.domain.isolate_grammar)
+        return LeadConstraint(JsonConstraint(self._translation, vocabulary, limits), template.lead)
+
+    @property
+    def document(self) -> Document:
+        """The schema of programs."""
+        return Document({"type": "object"})
+
+    @cached_property
+    def _translation(self) -> Translation:
+        return translate(self.document)
+
+    @cached_property
+    def _constraint(self) -> JsonConstraint:
+        return JsonConstraint(self._translation, BYTES, Limits(isolate=self.domain.isolate_grammar))
+
+    def check(self, target: Target) -> None:
+        """Raise an error if the schema cannot be enforced."""
+        if target == "canonical":
+            message = f"the programs of the domain {self.domain.name} are JSON, without canonical utterances"
+            raise UsageError(message, "Use the target `program`.")
+        _ = self._constraint
+
+    def canonical_program(self, program: str) -> str:
+        """Return a JSON text in the one layout that is generated; raise `InvalidProgram` if it is not valid."""
+        return self._constraint.canonical(program)
+
+
+class JsonSchemaConstraint(JsonObjectConstraint):
+    """`kind = "json-schema"`: JSON texts that are valid under the file `schema`."""
+
+    table = JsonSchemaTable
+    settings: JsonSchemaTable
+
+    @property
+    def document(self) -> Document:
+        """The schema of the file."""
+        return read_schema(path_inside(self.domain.folder, self.settings.schema_file))
