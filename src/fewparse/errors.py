@@ -12,7 +12,7 @@ FewparseError
  ├─ DataUnavailable       a dataset that is missing, or cannot be downloaded or stored
  ├─ CorruptData           a downloaded file that is not the published one
  ├─ ExecutionError        a program that the domain's executor cannot execute
- ├─ InvalidProgram        a program of an example that the domain's constraint does not accept
+ ├─ InvalidProgram        a program that cannot be written as the domain's constraint writes it
  ├─ ConstraintError       a constraint that cannot be compiled or advanced
  │   ├─ LimitExceeded     a grammar that is too large, too slow to compile, or has too many parser states
  │   └─ DeadEnd           a state that nothing may follow and that may not end: a defect
@@ -186,11 +186,16 @@ class ResultsError(SourceError):
 
 
 class InvalidProgram(FewparseError):
-    """A program of an example that the domain's constraint does not accept; `at` is the offset of the mistake."""
+    """A program that cannot be written as the domain's constraint writes it.
 
-    def __init__(self, message: str, at: int | None = None, hint: str | None = None) -> None:
+    `message` continues "the program"; `at` is the offset of the mistake, and `expected` what could be there instead.
+    """
+
+    def __init__(
+        self, message: str, at: int | None = None, hint: str | None = None, expected: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message, hint)
-        self.at = at
+        self.at, self.expected = at, expected
 
 
 class ConstraintError(FewparseError):

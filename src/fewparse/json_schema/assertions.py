@@ -9,7 +9,7 @@ from itertools import combinations, islice
 from typing import Any
 
 from fewparse.json_schema.document import Subschema
-from fewparse.json_schema.emitted import STRICTER, Emitted, type_keyword
+from fewparse.json_schema.emitted import STRICTER, UNIQUE, Emitted, type_keyword
 from fewparse.json_schema.formats import FORMATS, MAX_LENGTHS, NUMBER_FORMATS, RANGES
 from fewparse.json_schema.numbers import (
     EXACT,
@@ -144,7 +144,7 @@ class AssertionWriter:
             self._types.discard("array")
             return
         if schema.get("uniqueItems") is True and (most is None or most > 1):
-            raise self._part.fail(["uniqueItems"], "that items are unique cannot be enforced")
+            self._emitted[UNIQUE] = True
         if prefix:
             self._emitted["prefixItems"] = prefix[:most]
         if items is not True and (most is None or most > len(prefix)):
@@ -205,29 +205,33 @@ class AssertionWriter:
         if not limits or not optional:
             self._emitted |= limits
             return
-        selections = list(islice(self._selections(limits, len(required), optional, is_open), MAX_SELECTIONS + 1))
-        if len(selections) > MAX_SELECTIONS:
+        ways = list(islice(selections(limits, len(required), optional, is_open), MAX_SELECTIONS + 1))
+        if len(ways) > MAX_SELECTIONS:
             keyword = next(iter(limits))
             raise self._part.fail([keyword], "it cannot be enforced with so many optional properties")
-        if not selections:
+        if ways:
+            self._others.append({"anyOf": ways})
+        else:
             self._types.discard("object")
-        self._others.append({"anyOf": selections})
 
-    @staticmethod
-    def _selections(
-        limits: dict[str, int], required: int, optional: list[str], is_open: bool
-    ) -> Iterator[dict[str, Any]]:
-        """Yield schemas, one for each way to meet limits on the number of properties."""
-        least = max(0, limits.get("minProperties", 0) - required)
-        most = limits.get("maxProperties")
-        if most is None:
-            for chosen in combinations(optional, least):
-                yield {"required": list(chosen)}
-        last = least - 1 if most is None else min(most - required, len(optional))
-        for size in range(0 if is_open else least, last + 1):
-            for chosen in combinations(optional, size):
-                absent = dict.fromkeys((name for name in optional if name not in chosen), False)
-                yield {"required": list(chosen), "properties": absent, **(limits if is_open else {})}
+
+def selections(
+    limits: dict[str, int], required: int, optional: list[str], is_open: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield schemas, one for each way to meet limits on the number of properties, by which optional ones are present.
+
+    `required` is how many further properties are always present. An open object may have other ones as well.
+    """
+    least = max(0, limits.get("minProperties", 0) - required)
+    most = limits.get("maxProperties")
+    if most is None:
+        for chosen in combinations(optional, least):
+            yield {"required": list(chosen)}
+    last = least - 1 if most is None else min(most - required, len(optional))
+    for size in range(0 if is_open else least, last + 1):
+        for chosen in combinations(optional, size):
+            absent = dict.fromkeys((name for name in optional if name not in chosen), False)
+            yield {"required": list(chosen), "properties": absent, **(limits if is_open else {})}
 
 
 def count(schema: dict[str, Any], keyword: str) -> int | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+from jsonschema import FormatChecker
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
 from referencing import Registry, Specification
@@ -178,6 +179,12 @@ class Subschema:
         path = self.document.path_of(found.contents)
         self.document.check_part(found.contents, path)
         return replace(self, schema=found.contents, path=path, resolver=found.resolver)
+
+    def validator(self, formats: FormatChecker | None = None) -> Validator:
+        """Return a validator for this part, which checks formats if a checker is given, and downloads nothing."""
+        whole: Any = self.document.draft(self.document.schema, registry=Registry(), format_checker=formats)
+        part: Validator = whole.evolve(schema=self.schema, _resolver=self.resolver)
+        return part
 
     def fail(self, keys: Sequence[str | int], message: str, hint: str | None = None) -> SchemaError:
         """Return the error for the part of the schema at some keys below this one."""

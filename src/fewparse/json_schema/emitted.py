@@ -9,6 +9,9 @@ Emitted = dict[str, Any] | bool
 STRICTER = "x-stricter"
 """Marks a schema with conditions that another validator may not check, such as a format."""
 
+UNIQUE = "x-unique"
+"""Marks a schema of arrays whose items are unique, which the engine does not enforce."""
+
 
 def conjunction(schemas: Iterable[Emitted]) -> Emitted:
     """Return the schema of the values that are valid under all of the schemas."""

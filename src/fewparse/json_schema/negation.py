@@ -9,11 +9,12 @@ from fewparse.json_schema.document import Subschema
 from fewparse.json_schema.emitted import Emitted, conjunction, disjunction, of_types
 from fewparse.json_schema.numbers import Bounds, NumberError, bounds_of, exact, integer_keywords, number_keywords
 from fewparse.json_schema.patterns import none_of
-from fewparse.json_schema.types import NUMERIC, Types, type_of, types_named
+from fewparse.json_schema.types import ANY_TYPE, NUMERIC, Types, type_of, types_named
 
 if TYPE_CHECKING:
     from fewparse.json_schema.translate import Translator
 
+MAX_DECLARED = 5
 OPPOSITES = {
     "minLength": ("string", "maxLength"),
     "maxLength": ("string", "minLength"),
@@ -31,9 +32,7 @@ NOT_NEGATED = {
     "contains": "array",
     "uniqueItems": "array",
     "unevaluatedItems": "array",
-    "additionalProperties": "object",
     "patternProperties": "object",
-    "propertyNames": "object",
     "dependencies": "object",
     "unevaluatedProperties": "object",
 }
@@ -62,6 +61,8 @@ class NegationWriter:
             "const": lambda: self._other_values("const", [self._schema["const"]]),
             "required": self._required,
             "properties": self._properties,
+            "additionalProperties": self._additional_properties,
+            "propertyNames": self._property_names,
             "prefixItems": self._prefix_items,
             "dependentRequired": self._dependent_required,
             "dependentSchemas": self._dependent_schemas,
@@ -82,19 +83,27 @@ class NegationWriter:
         elif keyword in OPPOSITES:
             yield from self._size(keyword, *OPPOSITES[keyword])
         elif keyword in self._part.document.draft.VALIDATORS and not self._is_trivial(keyword):
-            raise self._part.fail([keyword], f"the negation of `{keyword}` cannot be enforced")
+            self._leave_out(keyword, f"the negation of `{keyword}` cannot be enforced")
+
+    def _leave_out(self, keyword: str, message: str) -> None:
+        """Leave out the values that violate a keyword, or raise `SchemaError` if none may be left out."""
+        if not self._translator.partial:
+            raise self._part.fail([keyword], message)
+        self._translator.has_left_out = True
 
     def _is_trivial(self, keyword: str) -> bool:
         """Return whether a keyword allows all values of the types."""
         kind, value = NOT_NEGATED.get(keyword), self._schema[keyword]
         if kind is not None and not self._types & (NUMERIC if kind == "number" else {kind}):
             return True
-        return value is True or value == {} or (keyword == "uniqueItems" and value is False)
+        if keyword in ("contains", "uniqueItems"):
+            return keyword == "uniqueItems" and value is False
+        return value is True or value == {}
 
     def _type(self) -> Iterator[Emitted]:
         named = types_named(self._schema["type"])
         if "integer" in named and "number" in self._types:
-            raise self._part.fail(["type"], "that a number is not an integer cannot be enforced")
+            self._leave_out("type", "that a number is not an integer cannot be enforced")
         yield self._of_other_types(named)
 
     def _of_other_types(self, types: Types) -> Emitted:
@@ -105,16 +114,39 @@ class NegationWriter:
         """Yield schemas for all values of the types except some."""
         concerned = types_named([type_of(value) for value in values])
         yield self._of_other_types(concerned)
-        if concerned & self._types & {"array", "object"}:
-            raise self._part.fail([keyword], "the negation of an array or an object cannot be enforced")
-        if "boolean" in concerned & self._types:
+        present = concerned & self._types
+        if "boolean" in present:
             yield from ({"enum": [value]} for value in (True, False) if not any(v is value for v in values))
-        if "string" in concerned & self._types:
+        if "string" in present:
             yield of_types(["string"], pattern=none_of([value for value in values if isinstance(value, str)]))
         if concerned & NUMERIC and self._types & NUMERIC:
             numbers = sorted({exact(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
             for low, high in zip([None, *numbers], [*numbers, None], strict=True):
                 yield self._between(keyword, Bounds(low, True, high, True))
+        if "array" in present:
+            arrays = [value for value in values if isinstance(value, list)]
+            yield conjunction([disjunction([*self._other_arrays(keyword, array)]) for array in arrays])
+        if "object" in present:
+            objects = [value for value in values if isinstance(value, dict)]
+            yield conjunction([disjunction([*self._other_objects(keyword, each)]) for each in objects])
+
+    def _other_arrays(self, keyword: str, array: list[Any]) -> Iterator[Emitted]:
+        if array:
+            yield of_types(["array"], maxItems=len(array) - 1)
+        yield of_types(["array"], minItems=len(array) + 1)
+        for i, item in enumerate(array):
+            yield of_types(["array"], minItems=i + 1, prefixItems=[*[True] * i, self._other_than(keyword, item)])
+
+    def _other_objects(self, keyword: str, each: dict[str, Any]) -> Iterator[Emitted]:
+        for name, member in each.items():
+            yield of_types(["object"], properties={name: False})
+            yield of_types(["object"], properties={name: self._other_than(keyword, member)}, required=[name])
+        known = dict.fromkeys(each, True)
+        yield of_types(["object"], properties=known, required=list(each), minProperties=len(each) + 1)
+
+    def _other_than(self, keyword: str, value: Any) -> Emitted:
+        writer = NegationWriter(self._translator, self._part, ANY_TYPE)
+        return disjunction([*writer._other_values(keyword, [value])])
 
     def _between(self, keyword: str, bounds: Bounds) -> Emitted:
         try:
@@ -149,6 +181,31 @@ class NegationWriter:
         for name, child in self._part.named("properties").items() if "object" in self._types else ():
             wrong = self._translator.negative(child)
             yield wrong and of_types(["object"], properties={name: wrong}, required=[name])
+
+    def _additional_properties(self) -> Iterator[Emitted]:
+        """Yield schemas of objects with a property that is not declared, if none is allowed."""
+        allowed, declared = self._schema["additionalProperties"], [*self._schema.get("properties", ())]
+        if "object" not in self._types or allowed is True or allowed == {}:
+            return
+        if allowed is not False or self._schema.get("patternProperties") or len(declared) > MAX_DECLARED:
+            self._leave_out("additionalProperties", "the negation of `additionalProperties` cannot be enforced")
+            return
+        for size in range(len(declared) + 1):
+            for present in combinations(declared, size):
+                properties = {name: name in present for name in declared}
+                yield of_types(["object"], properties=properties, required=[*present], minProperties=size + 1)
+
+    def _property_names(self) -> Iterator[Emitted]:
+        """Yield schemas of objects with a property that has a wrong name."""
+        wrong = self._translator.negative(self._part.child("propertyNames"), frozenset(["string"]))
+        if "object" not in self._types or wrong is False:
+            return
+        if wrong is True:
+            yield of_types(["object"], minProperties=1)
+        elif wrong.keys() == {"enum"}:
+            yield from (of_types(["object"], required=[name]) for name in wrong["enum"])
+        else:
+            self._leave_out("propertyNames", "the negation of `propertyNames` cannot be enforced")
 
     def _prefix_items(self) -> Iterator[Emitted]:
         for i, child in enumerate(self._part.children("prefixItems") if "array" in self._types else ()):

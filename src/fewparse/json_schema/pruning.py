@@ -1,4 +1,4 @@
-"""Find loops of references, and remove what no finite value can satisfy from a schema for the engine."""
+"""Walk through schemas for the engine, and remove from them what no finite value can satisfy."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,41 +14,8 @@ def name_of(schema: Mapping[str, Any]) -> str | None:
     return None if reference is None else str(reference).removeprefix(REFERENCE)
 
 
-def find_loop(definitions: Mapping[str, Emitted]) -> str | None:
-    """Return a definition that refers to itself without an array or object in between; None if there is none."""
-    finished: set[str] = set()
-    for start in definitions:
-        path: list[tuple[str, Iterator[str]]] = [(start, in_place(definitions[start]))]
-        on_path = {start}
-        while path and start not in finished:
-            name, following = path[-1]
-            target = next(following, None)
-            if target is None:
-                finished.add(name)
-                on_path.discard(name)
-                path.pop()
-            elif target in on_path:
-                return target
-            elif target not in finished:
-                on_path.add(target)
-                path.append((target, in_place(definitions[target])))
-    return None
-
-
-def in_place(schema: Emitted) -> Iterator[str]:
-    """Yield the definitions that a schema applies to the same value."""
-    agenda = [schema]
-    while agenda:
-        current = agenda.pop()
-        if isinstance(current, dict):
-            name = name_of(current)
-            if name is not None:
-                yield name
-            agenda += [*current.get("allOf", ()), *current.get("anyOf", ())]
-
-
-def walk(schema: Emitted, definitions: Mapping[str, Emitted]) -> Iterator[dict[str, Any]]:
-    """Yield all schemas within a schema and within the definitions that it needs, each once."""
+def in_place_schemas(schema: Emitted, definitions: Mapping[str, Emitted]) -> Iterator[dict[str, Any]]:
+    """Yield the schemas that a schema applies to the same value, itself included, in order."""
     agenda, visited = [schema], set[int]()
     while agenda:
         current = agenda.pop()
@@ -57,13 +24,30 @@ def walk(schema: Emitted, definitions: Mapping[str, Emitted]) -> Iterator[dict[s
         visited.add(id(current))
         yield current
         name = name_of(current)
-        if name is not None:
-            agenda.append(definitions[name])
-        for keyword in ("allOf", "anyOf", "prefixItems"):
-            agenda += current.get(keyword, ())
-        for keyword in ("properties", "patternProperties"):
-            agenda += current.get(keyword, {}).values()
-        agenda += [current[keyword] for keyword in ("items", "additionalProperties") if keyword in current]
+        parts = [*current.get("allOf", ()), *current.get("anyOf", ())]
+        agenda += reversed(parts if name is None else [*parts, definitions[name]])
+
+
+def children(schema: dict[str, Any], definitions: Mapping[str, Emitted]) -> list[Emitted]:
+    """Return the schemas directly within a schema, and the definition that it refers to."""
+    name = name_of(schema)
+    found = [] if name is None else [definitions[name]]
+    for keyword in ("allOf", "anyOf", "prefixItems"):
+        found += schema.get(keyword, ())
+    for keyword in ("properties", "patternProperties"):
+        found += schema.get(keyword, {}).values()
+    return [*found, *(schema[keyword] for keyword in ("items", "additionalProperties") if keyword in schema)]
+
+
+def walk(schema: Emitted, definitions: Mapping[str, Emitted]) -> Iterator[dict[str, Any]]:
+    """Yield all schemas within a schema and within the definitions that it needs, each once."""
+    agenda, visited = [schema], set[int]()
+    while agenda:
+        current = agenda.pop()
+        if isinstance(current, dict) and id(current) not in visited:
+            visited.add(id(current))
+            yield current
+            agenda += children(current, definitions)
 
 
 class Pruner:

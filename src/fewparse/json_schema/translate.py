@@ -9,20 +9,24 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
-from fewparse.errors import LimitExceeded, SchemaError
+from fewparse.errors import LimitExceeded
 from fewparse.json_schema.assertions import ASSERTIONS, AssertionWriter
 from fewparse.json_schema.disjoint import Disjointness
 from fewparse.json_schema.document import DRAFTS, Document, Subschema
-from fewparse.json_schema.emitted import Emitted, conjunction, disjunction
+from fewparse.json_schema.emitted import STRICTER, Emitted, conjunction, disjunction
+from fewparse.json_schema.formats import format_checker
+from fewparse.json_schema.loops import check_loops
 from fewparse.json_schema.negation import negation
 from fewparse.json_schema.numbers import NumberError, constant, has_common_multiple
-from fewparse.json_schema.pruning import Pruner, find_loop, walk
+from fewparse.json_schema.pruning import Pruner, walk
 from fewparse.json_schema.types import ANY_TYPE, Types, common, type_of, types_of
 
 KNOWN_KEYWORDS = frozenset(keyword for draft in DRAFTS.values() for keyword in draft.VALIDATORS)
 """The keywords that restrict values in some draft."""
 WITHOUT_EFFECT = frozenset(("additionalItems", "exclusiveMinimum", "exclusiveMaximum"))
 """Keywords that are not checked on their own in some drafts, but together with `items` or `minimum`, if at all."""
+FOREIGN = frozenset(("const", "if", "propertyNames", "dependencies", "dependentRequired", "dependentSchemas"))
+"""Keywords that are enforced in all drafts, even in those that do not have them."""
 MAX_EMITTED = 100_000
 UNWRITABLE = frozenset(map(chr, (*range(0x20), 0x7F))) - frozenset("\b\t\n\f\r")
 """Characters that JSON texts could only have as \\u escapes, which are never generated."""
@@ -42,6 +46,7 @@ class OneOf:
 class Translation:
     """A schema for the engine: its definitions, and the part of the document that each schema in it is from."""
 
+    root: Subschema
     schema: Emitted
     definitions: dict[str, Emitted]
     origins: dict[int, Subschema]
@@ -55,16 +60,16 @@ def translate(document: Document) -> Translation:
     """
     translator = Translator(document)
     try:
+        check_loops(document)
         root = translator.positive(document.root)
         translator.resolve_one_ofs()
-        translator.check_loops(root)
         translator.check_divisors(root)
         root = Pruner(translator.definitions).pruned(root)
     except RecursionError:
         raise LimitExceeded(f"{document.path}: the schema is nested too deeply") from None
     if root is False:
         raise document.error([], "no JSON text is valid under this schema", "Check its bounds and references.")
-    return Translation(root, translator.definitions, translator.origins)
+    return Translation(document.root, root, translator.definitions, translator.origins)
 
 
 class Translator:
@@ -75,7 +80,10 @@ class Translator:
         self.definitions: dict[str, Emitted] = {}
         self.origins: dict[int, Subschema] = {}
         self.one_ofs: list[OneOf] = []
-        self._names: dict[tuple[int, bool], str] = {}
+        self._names: dict[tuple[int, bool, bool], str] = {}
+        self.partial = False
+        """Whether negations may leave out values: then those that are kept are right, but not complete."""
+        self.has_left_out = False
         self._keep: list[Emitted] = []
 
     def positive(self, part: Subschema, types: Types = ANY_TYPE) -> Emitted:
@@ -83,12 +91,14 @@ class Translator:
         schema = part.schema
         if isinstance(schema, bool):
             return schema
-        self.check_keywords(part)
+        foreign = self._foreign_keywords(part, FOREIGN)
         if "$ref" in schema and part.ref_only:
             return self.reference(part, "$ref")
         types = common(types, types_of(part))
         if not types:
             return False
+        if "enum" in schema or "const" in schema:
+            return self._noted(self._values(part, types), part, stricter=bool(foreign))
         written = False
         emitted: list[Emitted] = []
         for keyword in schema:
@@ -97,13 +107,13 @@ class Translator:
             elif not written and (keyword == "properties" or "properties" not in schema):
                 emitted += AssertionWriter(part, types, self.positive).write()
                 written = True
-        return self._noted(conjunction(emitted), part)
+        return self._noted(conjunction(emitted), part, stricter=bool(foreign))
 
     def negative(self, part: Subschema, types: Types = ANY_TYPE) -> Emitted:
         """Return a schema for the values of some types that are not valid under a part of the document."""
         if isinstance(part.schema, bool):
             return not part.schema
-        self.check_keywords(part)
+        self._foreign_keywords(part, frozenset())
         if "$ref" in part.schema and part.ref_only:
             return self.reference(part, "$ref", negated=True)
         return self._noted(negation(self, part, types), part)
@@ -113,7 +123,7 @@ class Translator:
         target = part.referenced(keyword)
         if isinstance(target.schema, bool):
             return target.schema is not negated
-        key = id(target.schema), negated
+        key = id(target.schema), negated, negated and self.partial
         if key not in self._names:
             name = self._names[key] = str(len(self._names))
             self.definitions[name] = {"$ref": f"#/$defs/{name}"}
@@ -124,34 +134,26 @@ class Translator:
         return self._noted({"$ref": f"#/$defs/{self._names[key]}"}, part)
 
     def resolve_one_ofs(self) -> None:
-        """Exclude, in each `oneOf`, the values for which several branches are valid."""
+        """Exclude, in each `oneOf`, the values for which several branches are valid.
+
+        Where the negation of a branch cannot be enforced completely, values are excluded for which no other branch
+        is valid, so that what is left is right.
+        """
         disjointness = Disjointness(self.definitions)
+        self.partial = True
         while self.one_ofs:
             one_of = self.one_ofs.pop()
-            branches = one_of.branches
-            overlapping = [
-                [j for j in range(len(branches)) if j != i and not disjointness.of(branches[i][1], branches[j][1])]
-                for i in range(len(branches))
-            ]
-            try:
-                one_of.emitted["anyOf"] = [
-                    conjunction([emitted, *(self.negative(branches[j][0], one_of.types) for j in others)])
-                    for (_, emitted), others in zip(branches, overlapping, strict=True)
-                ]
-            except SchemaError as error:
-                first = next(i for i, others in enumerate(overlapping) if others)
-                message = (
-                    f"the branches {first} and {overlapping[first][0]} may both be valid: that cannot be excluded"
-                )
-                raise one_of.part.fail(["oneOf"], message, f"Because: {error.message}") from None
-
-    def check_loops(self, root: Emitted) -> None:
-        """Raise `SchemaError` for a reference that leads back to itself without an array or object in between."""
-        loop = find_loop({"": root, **self.definitions})
-        if loop is not None:
-            schema = self.definitions[loop]
-            part = self.origins.get(id(schema), self.document.root)
-            raise part.fail([], "the references lead in a circle, so that no value is described")
+            exclusive: list[Emitted] = []
+            for i, (_, emitted) in enumerate(one_of.branches):
+                others = [*one_of.branches[:i], *one_of.branches[i + 1 :]]
+                overlapping = [part for part, other in others if not disjointness.of(emitted, other)]
+                self.has_left_out = False
+                alone = conjunction([emitted, *(self.negative(part, one_of.types) for part in overlapping)])
+                if alone is False and self.has_left_out:
+                    message = f"the branch {i} and another one may both be valid: that cannot be excluded"
+                    raise one_of.part.fail(["oneOf", i], message, "Write branches that exclude each other.")
+                exclusive.append(alone)
+            one_of.emitted["anyOf"] = exclusive
 
     def check_divisors(self, root: Emitted) -> None:
         """Raise `SchemaError` for divisors whose common multiples the engine computes wrongly, as they are large."""
@@ -166,20 +168,26 @@ class Translator:
                         part = self.origins.get(id(schema), self.document.root)
                         raise part.fail([], f"multiples of both {pair[0]} and {pair[1]} cannot be enforced")
 
-    def check_keywords(self, part: Subschema) -> None:
-        """Raise `SchemaError` for a keyword that only another version of JSON Schema has."""
+    @staticmethod
+    def _foreign_keywords(part: Subschema, allowed: frozenset[str]) -> list[str]:
+        """Return the keywords that only other versions have; raise `SchemaError` for one that is not allowed."""
         assert isinstance(part.schema, dict)
-        for keyword in part.schema:
-            known = keyword in part.document.draft.VALIDATORS or keyword in WITHOUT_EFFECT
-            if keyword in KNOWN_KEYWORDS and not known:
+        known = part.document.draft.VALIDATORS
+        found = [keyword for keyword in part.schema if keyword in KNOWN_KEYWORDS and keyword not in known]
+        for keyword in found:
+            if keyword not in allowed and keyword not in WITHOUT_EFFECT:
                 hint = "Name the version that has it in $schema."
                 raise part.fail([keyword], f"the version {part.document.uri} has no `{keyword}`", hint)
+        return [keyword for keyword in found if keyword in allowed]
 
-    def _noted(self, emitted: Emitted, part: Subschema) -> Emitted:
-        """Note which part of the document a schema for the engine is from."""
-        if isinstance(emitted, dict) and id(emitted) not in self.origins:
-            self._keep.append(emitted)  # so that no other schema gets its identity
-            self.origins[id(emitted)] = part
+    def _noted(self, emitted: Emitted, part: Subschema, stricter: bool = False) -> Emitted:
+        """Note which part of the document a schema for the engine is from, and mark it if it is stricter."""
+        if isinstance(emitted, dict):
+            if stricter:
+                emitted[STRICTER] = True
+            if id(emitted) not in self.origins:
+                self._keep.append(emitted)  # so that no other schema gets its identity
+                self.origins[id(emitted)] = part
             if len(self._keep) > MAX_EMITTED:
                 message = f"{self.document.path}: the schema grows to more than {MAX_EMITTED:,} parts"
                 raise LimitExceeded(message, "Simplify it: `oneOf`, `not` and `if` multiply its parts.")
@@ -198,9 +206,6 @@ class Translator:
             yield self.negative(part.child("not"), types)
         elif keyword == "if":
             yield from self._conditional(part, types)
-        elif keyword in ("enum", "const"):
-            values = part.schema[keyword] if keyword == "enum" else [part.schema[keyword]]
-            yield self.one_value(part, keyword, values, types)
         elif keyword == "$ref":
             yield self.reference(part, "$ref")
         elif keyword in ("$dynamicRef", "$recursiveRef"):
@@ -236,14 +241,19 @@ class Translator:
                 ]
             )
 
-    def one_value(self, part: Subschema, keyword: str, values: list[Any], types: Types) -> Emitted:
-        """Return a schema for those of some values that have one of the types."""
-        allowed = [value for value in values if common(frozenset([type_of(value)]), types)]
+    def _values(self, part: Subschema, types: Types) -> Emitted:
+        """Return a schema for the values of `enum` and `const` that are valid under the whole part."""
+        assert isinstance(part.schema, dict)
+        keyword = "enum" if "enum" in part.schema else "const"
+        values = part.schema["enum"] if keyword == "enum" else [part.schema["const"]]
+        possible = [value for value in values if common(frozenset([type_of(value)]), types)]
+        without_formats, with_formats = part.validator(), part.validator(format_checker())
+        valid = [value for value in possible if without_formats.is_valid(value)]
         try:
-            written = [writable(value) for value in allowed]
+            written = [writable(value) for value in valid if with_formats.is_valid(value)]
         except NumberError as error:
             raise part.fail([keyword], error.message) from None
-        return {"enum": written} if written else False
+        return {"enum": written} | ({STRICTER: True} if len(written) < len(valid) else {}) if written else False
 
     def _dependencies(self, part: Subschema, keyword: str, types: Types) -> Iterator[Emitted]:
         assert isinstance(part.schema, dict)
