@@ -6,7 +6,7 @@ ones of the items that are not evaluated, with their own functions. An output is
 names a function of the item, its arguments are valid under the schema (by the library `jsonschema`), and they are
 accepted by the item's lists of values, compared as BFCL does: texts without case, spaces and punctuation.
 
-Run: python benchmarks/function_calls.py FOLDER [--limit 100] [--notation call] [--examples 0 4] [--model NAME]
+Run: python benchmarks/function_calls.py FOLDER [--limit 100] [--notation call] [--examples 0 4] [--decoder speculative]
 FOLDER has simple.jsonl: lines with `utterance`, `functions` and `accepted`.
 """
 
@@ -145,7 +145,12 @@ def plain(text: str) -> str:
 
 
 def run(
-    items: Sequence[Item], pool: Sequence[Item], model: LanguageModel, notation: Notation, examples: int
+    items: Sequence[Item],
+    pool: Sequence[Item],
+    model: LanguageModel,
+    notation: Notation,
+    examples: int,
+    decoder: str = "speculative",
 ) -> Iterator[tuple[str, Item, str | None]]:
     """Yield the outputs on all items with and without a constraint, with the name of the setting."""
     with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +160,7 @@ def run(
         rows = (vars(item.example(notation)) for item in pool)
         (path / "examples.jsonl").write_text("".join(json.dumps(without_none(row)) + "\n" for row in rows))
         domain = load_domain(path)
-        options = Options.resolve(domain, model.name, examples=examples)
+        options = Options.resolve(domain, model.name, examples=examples, decoder=decoder)
         free = Parser(domain, model, options)
         for item in items:
             form = CallForm(notation)
@@ -187,6 +192,7 @@ def main() -> None:
     arguments.add_argument("--limit", type=int, default=100)
     arguments.add_argument("--notation", choices=["call", "json"], default="call")
     arguments.add_argument("--examples", type=int, nargs="+", default=[0, 4])
+    arguments.add_argument("--decoder", default="speculative")
     arguments.add_argument("--model", default="embedded")
     arguments.add_argument("--out", default="function-calls", help="name of the files in benchmarks/results")
     chosen = arguments.parse_args()
@@ -196,11 +202,12 @@ def main() -> None:
     rows: list[dict[str, object]] = []
     for examples in chosen.examples:
         verdicts: dict[str, list[Verdict]] = {}
-        for name, item, output in run(items, pool, model, chosen.notation, examples):
+        for name, item, output in run(items, pool, model, chosen.notation, examples, chosen.decoder):
             verdicts.setdefault(name, []).append(judge(output, item))
             print(f"{name} {examples}: {verdicts[name][-1]._asdict()} {output}", flush=True)
         for name, found in verdicts.items():
-            rows.append({"setting": name, "notation": chosen.notation, "examples": examples, **shares(found)})
+            setting = {"setting": name, "notation": chosen.notation, "decoder": chosen.decoder}
+            rows.append({**setting, "examples": examples, **shares(found)})
         write(chosen.out, rows)
 
 

@@ -178,6 +178,17 @@ def test_an_invalid_example_is_reported_with_its_line(program: str, message: str
     assert caught.value.line == 2
 
 
+@every_form
+def test_what_can_be_generated_is_its_own_canonical_program(notation: str, several: bool, tmp_path: Path) -> None:
+    domain = load_domain(make(tmp_path, TOOLS, notation, several))
+    constraint = domain.constraint(BYTES, "program")
+    for seed in range(10):
+        *_, last = random_walk(constraint, random.Random(seed))
+        canonical = domain.constraint_kind.canonical_program(last.text.decode())
+        assert constraint.accepts(canonical.encode())
+        assert domain.constraint_kind.canonical_program(canonical) == canonical
+
+
 def test_texts_can_be_copied_from_the_utterance(tmp_path: Path) -> None:
     folder = make(tmp_path)
     settings = folder / "domain.toml"

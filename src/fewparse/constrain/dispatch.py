@@ -96,6 +96,13 @@ class Dispatch(Constraint):
         """Return the state before the first head."""
         return HeadState(self, self.heads.start)
 
+    def accepts(self, text: bytes) -> bool:
+        """Return whether a string is well-formed; one item is judged by its own constraint."""
+        state = self.start().advance(text) if text else None
+        if isinstance(state, ItemState):
+            return self.heads.after is None and self.item(state.key).accepts(text)
+        return state is not None and state.may_end
+
     def item(self, key: int) -> Constraint:
         """Return the constraint of the items with the head of an index."""
         if key not in self._items:

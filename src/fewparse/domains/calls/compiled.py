@@ -60,7 +60,7 @@ class FunctionConstraints:
         """Return the constraint of the calls of a function, or their grammar if text of it is copied."""
         vocabulary = self._heads.vocabulary
         if self._form.notation == "json":
-            return JsonConstraint(translate(call_document(function, self._declarations)), vocabulary, self._limits)
+            return json_constraint(function, self._declarations, vocabulary, self._limits)
         grammar = function_grammar(function, self._declarations)
         copied = [name for name in self._form.copied_rules if name in grammar.rules]
         if copied:
@@ -68,6 +68,9 @@ class FunctionConstraints:
         return CfgConstraint(grammar, vocabulary, self._limits)
 
 
-def call_document(function: FunctionDeclaration, declarations: Declarations) -> Document:
-    """Return the JSON Schema of the calls of a function in the notation `json`."""
-    return Document(declarations.call_schema(function), function.name)
+def json_constraint(
+    function: FunctionDeclaration, declarations: Declarations, vocabulary: Vocabulary, limits: Limits | None = None
+) -> JsonConstraint:
+    """Return the constraint of the calls of a function in the notation `json`; raise `SchemaError`."""
+    document = Document(declarations.call_schema(function), function.name)
+    return JsonConstraint(translate(document), vocabulary, limits)

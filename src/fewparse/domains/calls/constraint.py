@@ -5,12 +5,13 @@ from functools import cached_property
 from jsonschema.protocols import Validator
 
 from fewparse.constrain.engine import Limits
+from fewparse.constrain.json import JsonConstraint
 from fewparse.constrain.state import Constraint, LeadConstraint
-from fewparse.domains.calls.compiled import CallForm, FunctionConstraints, call_document
-from fewparse.domains.calls.declarations import FUNCTIONS, Declarations, read_declarations
+from fewparse.domains.calls.compiled import CallForm, FunctionConstraints, json_constraint
+from fewparse.domains.calls.declarations import FUNCTIONS, Declarations, FunctionDeclaration, read_declarations
 from fewparse.domains.calls.grammar import program_grammar
 from fewparse.domains.calls.ordering import ordered
-from fewparse.domains.calls.program import Call, Notation, read_program, write_program
+from fewparse.domains.calls.program import Call, Notation, read_program, to_json, write_program
 from fewparse.domains.calls.signatures import describe
 from fewparse.domains.constraints import ConstraintKind, GrammarConstraint
 from fewparse.domains.schema import ConstraintTable, FileName
@@ -18,11 +19,11 @@ from fewparse.errors import InvalidProgram, UnknownName, UsageError
 from fewparse.example import Target
 from fewparse.files import path_inside
 from fewparse.grammar.rules import Grammar
-from fewparse.json_schema.translate import translate
+from fewparse.json_schema.document import Document
 from fewparse.json_schema.validation import check_value, make_validator
 from fewparse.prompt import Template
 from fewparse.text import is_unicode
-from fewparse.vocabulary import Vocabulary
+from fewparse.vocabulary import BYTES, Vocabulary
 
 MAX_CHECKED = 30
 
@@ -98,34 +99,50 @@ class CallsConstraint(GrammarConstraint):
                     'Set notation = "call", or remove `copy` from domain.toml.',
                 )
             for function in self.declarations.functions[:MAX_CHECKED]:
-                translate(call_document(function, self.declarations))
+                json_constraint(function, self.declarations, BYTES)
         else:
             super().check(target)
 
     def canonical_program(self, program: str) -> str:
         """Return a program in the notation and order of the constraint; raise `InvalidProgram`."""
         calls, _ = read_program(program)
-        if len(calls) > 1 and not self.settings.several_calls:
+        several = self.settings.several_calls
+        if len(calls) > 1 and not several:
             hint = "Set several_calls = true in domain.toml under [constraint]."
             raise InvalidProgram("has several calls, and the domain allows one", 0, hint)
-        written = write_program(
-            [self._checked(call) for call in calls], self.settings.notation, self.settings.several_calls
-        )
+        if self.settings.notation == "json":
+            texts = [self._json_constraint(call).canonical(to_json(call.as_dict())) for call in calls]
+            return f"[{','.join(texts)}]" if several else texts[0]
+        written = write_program([self._checked(call) for call in calls], "call", several)
         if not is_unicode(written):
             raise InvalidProgram("contains a lone surrogate")
         return written
 
+    def _function(self, call: Call) -> FunctionDeclaration:
+        functions = self.declarations.by_name
+        if call.name not in functions:
+            hint = UnknownName("function", call.name, functions).hint
+            raise InvalidProgram(f"calls {call.name!r}, which is not a function of the domain", 0, hint)
+        return functions[call.name]
+
+    def _json_constraint(self, call: Call) -> JsonConstraint:
+        function = self._function(call)
+        if call.name not in self._json_constraints:
+            self._json_constraints[call.name] = json_constraint(function, self.declarations, BYTES)
+        return self._json_constraints[call.name]
+
+    @cached_property
+    def _json_constraints(self) -> dict[str, JsonConstraint]:
+        return {}
+
     def _checked(self, call: Call) -> Call:
         """Return a call with its arguments in order; raise `InvalidProgram` if the function does not accept it."""
-        declarations = self.declarations
-        function = declarations.by_name.get(call.name)
-        if function is None:
-            hint = UnknownName("function", call.name, declarations.by_name).hint
-            raise InvalidProgram(f"calls {call.name!r}, which is not a function of the domain", 0, hint)
+        function = self._function(call)
         if call.name not in self._validators:
-            self._validators[call.name] = make_validator(declarations.schema_of(function))
+            document = Document(self.declarations.schema_of(function), call.name)
+            self._validators[call.name] = make_validator(document.root)
         check_value(call.arguments, self._validators[call.name])
-        return Call(call.name, ordered(call.arguments, function.parameters, declarations.definitions))
+        return Call(call.name, ordered(call.arguments, function.parameters, self.declarations.definitions))
 
     @cached_property
     def _validators(self) -> dict[str, Validator]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fewparse.domains.calls.compiled import call_document
+from fewparse.domains.calls.compiled import json_constraint
 from fewparse.domains.calls.declarations import FUNCTIONS, Declarations, FunctionDeclaration
 from fewparse.domains.calls.grammar import function_grammar
 from fewparse.domains.calls.program import Notation
@@ -13,8 +13,8 @@ from fewparse.domains.calls.signatures import sentence
 from fewparse.domains.calls.sources import Source
 from fewparse.errors import FewparseError, UsageError
 from fewparse.files import os_reason
-from fewparse.json_schema.translate import translate
 from fewparse.text import printable
+from fewparse.vocabulary import BYTES
 
 SETTINGS = """\
 # The settings of this domain: its programs are calls of the functions in functions.json.
@@ -137,7 +137,7 @@ def check_enforceable(function: FunctionDeclaration, declarations: Declarations,
     if notation == "call":
         function_grammar(function, declarations)
     else:
-        translate(call_document(function, declarations))
+        json_constraint(function, declarations, BYTES)
 
 
 def enforceable(declarations: Declarations, notation: Notation, skip: bool) -> tuple[Declarations, list[str]]:
