@@ -6,7 +6,7 @@ ones of the items that are not evaluated, with their own functions. An output is
 names a function of the item, its arguments are valid under the schema (by the library `jsonschema`), and they are
 accepted by the item's lists of values, compared as BFCL does: texts without case, spaces and punctuation.
 
-Run: python benchmarks/function_calls.py FOLDER [--limit 100] [--notation call] [--examples 0 4] [--decoder speculative]
+Run: python benchmarks/function_calls.py FOLDER [--limit 100] [--notation call] [--examples 0 4] [--decoder NAME]
 FOLDER has simple.jsonl: lines with `utterance`, `functions` and `accepted`.
 """
 
@@ -26,7 +26,7 @@ from fewparse.domains.calls.compiled import CallForm, FunctionConstraints
 from fewparse.domains.calls.declarations import Declarations, declarations_of
 from fewparse.domains.calls.ordering import ordered
 from fewparse.domains.calls.program import Call, Notation, read_program, write_program
-from fewparse.domains.calls.references import Document
+from fewparse.domains.calls.references import SpecDocument
 from fewparse.domains.calls.signatures import describe
 from fewparse.errors import FewparseError, InvalidProgram
 from fewparse.evaluate.metrics import count
@@ -60,7 +60,7 @@ class Item:
     def read(line: str) -> "Item":
         """Read a line of the data."""
         row = json.loads(line)
-        return Item(row["utterance"], declarations_of(Document(row["functions"], row["id"])), row["accepted"])
+        return Item(row["utterance"], declarations_of(SpecDocument(row["functions"], row["id"])), row["accepted"])
 
     @property
     def context(self) -> str:

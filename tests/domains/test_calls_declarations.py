@@ -49,10 +49,12 @@ def parameters(folder: Path, schema: Any, **root: Any) -> dict[str, Any]:
         WEATHER,
         {"type": "function", "function": WEATHER},
         {"tools": [{"name": "get_weather", "description": "Weather of a city", "inputSchema": PARAMETERS}]},
+        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{**WEATHER, "inputSchema": PARAMETERS}]}},
+        {"functionDeclarations": [WEATHER]},
         {"functions": [WEATHER]},
         [{"name": "get_weather", "description": "Weather of a city", "input_schema": PARAMETERS}],
     ],
-    ids=["openai", "bare", "one bare", "one openai", "mcp", "functions", "anthropic"],
+    ids=["openai", "bare", "one bare", "one openai", "mcp", "json-rpc", "gemini", "functions", "anthropic"],
 )
 def test_every_format_of_a_list_of_tools_is_read(document: Any, tmp_path: Path) -> None:
     (function,) = read(tmp_path, document).functions
@@ -91,7 +93,7 @@ def test_a_function_without_parameters_takes_none(tmp_path: Path) -> None:
         ({"minimum": 0, "exclusiveMinimum": True, "type": "integer"}, {"exclusiveMinimum": 0, "type": "integer"}),
         ({"minimum": 0, "exclusiveMinimum": False}, {"minimum": 0}),
         ({"const": 3}, {"enum": [3]}),
-        ({"title": "X", "example": 1, "x-y": 2, "readOnly": True, "type": "null"}, {"type": "null"}),
+        ({"title": "X", "example": 1, "x-y": 2, "readOnly": True, "hint": 3, "type": "null"}, {"type": "null"}),
         ({"type": "string", "format": "phone"}, {"type": "string"}),
         ({"items": [{}, {}], "additionalItems": False}, {"prefixItems": [{}, {}], "items": False}),
         (True, {}),

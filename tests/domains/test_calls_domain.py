@@ -122,7 +122,9 @@ def test_the_grammar_and_the_constraint_accept_the_same_programs(tmp_path: Path)
 
 def test_the_folder_has_settings_functions_and_no_examples(tmp_path: Path) -> None:
     folder = make(tmp_path)
-    assert {path.name for path in folder.iterdir()} == {"domain.toml", "functions.json", "examples.jsonl"}
+    names = {"domain.toml", "functions.json", "examples.jsonl", "README.md"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert r'"program": "get_weather(city=\"\")"' in (folder / "README.md").read_text()
     domain = load_domain(folder)
     domain.check()
     assert domain.examples == ()
@@ -228,6 +230,17 @@ def test_a_keyword_that_cannot_be_enforced_is_refused_with_its_path_or_left_out(
     only = Declarations(declarations.functions[1:2], declarations.definitions)
     with pytest.raises(UsageError, match="no function can be used"):
         enforceable(only, "call", skip=True)
+
+
+def test_parameters_may_have_alternatives(tmp_path: Path) -> None:
+    properties = {"id": {"type": "integer"}, "name": {"type": "string"}, "all": {"type": "boolean"}}
+    either = [{"required": ["id"]}, {"required": ["name"]}]
+    tools = [{"name": "find", "parameters": {"type": "object", "properties": properties, "anyOf": either}}]
+    constraint = load_domain(make(tmp_path, tools)).constraint(BYTES, "program")
+    for text in ("find(id=1)", 'find(name="x")', 'find(id=1, name="x", all=true)'):
+        assert constraint.accepts(text.encode())
+    for text in ("find()", "find(all=true)"):
+        assert not constraint.accepts(text.encode())
 
 
 def test_python_functions_run_only_on_request(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fewparse.domains.calls.references import Document
+from fewparse.domains.calls.references import SpecDocument
 from fewparse.domains.calls.schemas import REFERENCE, Normaliser, Schema, one_line
 from fewparse.errors import SourceError, shortened
 from fewparse.files import DuplicateKey, read_text, unique_object, value_reason
@@ -16,6 +16,7 @@ from fewparse.text import CONTROLS, is_unicode
 
 FUNCTIONS = "functions.json"
 MAX_NAME_CHARS = 500
+LISTS = ("functions", "tools", "functionDeclarations", "function_declarations")
 COMBINING = frozenset(("$ref", "allOf", "anyOf", "oneOf"))
 
 
@@ -101,7 +102,7 @@ class Declarations:
 
 def read_declarations(path: Path) -> Declarations:
     """Read functions.json, or any list of tools: of OpenAI's format, or of the Model Context Protocol (MCP)."""
-    return declarations_of(Document(read_json(path), str(path)))
+    return declarations_of(SpecDocument(read_json(path), str(path)))
 
 
 def read_json(path: Path) -> Any:
@@ -119,10 +120,12 @@ def read_json(path: Path) -> Any:
         raise SourceError(f"not readable JSON: {value_reason(error)}", path) from None
 
 
-def declarations_of(document: Document) -> Declarations:
+def declarations_of(document: SpecDocument) -> Declarations:
     """Return the declarations of a document; raise `SourceError` for a mistake."""
     root = document.root
-    key = next((key for key in ("functions", "tools") if isinstance(root, dict) and key in root), None)
+    if isinstance(root, dict) and isinstance(root.get("result"), dict):
+        root = root["result"]  # a response of JSON-RPC
+    key = next((key for key in LISTS if isinstance(root, dict) and key in root), None)
     entries = root if isinstance(root, list) else root[key] if key is not None else [root]
     if not isinstance(entries, list) or (entries == [root] and not is_function(root)):
         raise document.error(
@@ -154,7 +157,7 @@ def root_of(entry: dict[str, Any]) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else entry
 
 
-def declaration(entry: Any, where: str, document: Document, normaliser: Normaliser) -> FunctionDeclaration:
+def declaration(entry: Any, where: str, document: SpecDocument, normaliser: Normaliser) -> FunctionDeclaration:
     """Return the declaration of one entry of a list of tools."""
     if not isinstance(entry, dict):
         raise document.error(where, "must be an object with `name` and `parameters`")
@@ -167,21 +170,21 @@ def declaration(entry: Any, where: str, document: Document, normaliser: Normalis
     key = next((key for key in ("parameters", "inputSchema", "input_schema") if key in function), None)
     given = {} if key is None or function[key] is None else function[key]
     if isinstance(given, dict) and ("$defs" in given or "definitions" in given):
-        normaliser = Normaliser(Document(given, document.path), normaliser.definitions)
+        normaliser = Normaliser(SpecDocument(given, document.path), normaliser.definitions)
     schema = normaliser.expanded(normaliser.schema(given, f"{name}.{key}"))
     parameters = parameters_of(schema, name, document)
     http = function.get("http")
     return FunctionDeclaration(name, one_line(function.get("description", "")), parameters, http)
 
 
-def parameters_of(schema: Schema, name: str, document: Document) -> Schema:
+def parameters_of(schema: Schema, name: str, document: SpecDocument) -> Schema:
     """Return the schema of the arguments, an object; raise `SourceError` if it is another one."""
     if "object" not in (schema.get("type", "object"), *schema.get("type", ())):
         raise document.error(name, "`parameters` must be the schema of an object")
     return {**schema, "type": "object"}
 
 
-def check_names(names: Iterable[str], document: Document) -> None:
+def check_names(names: Iterable[str], document: SpecDocument) -> None:
     """Raise `SourceError` for names that occur twice or cannot be written."""
     seen: set[str] = set()
     for name in names:

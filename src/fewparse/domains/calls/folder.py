@@ -8,11 +8,12 @@ from typing import Any
 from fewparse.domains.calls.compiled import json_constraint
 from fewparse.domains.calls.declarations import FUNCTIONS, Declarations, FunctionDeclaration
 from fewparse.domains.calls.grammar import function_grammar
-from fewparse.domains.calls.program import Notation
+from fewparse.domains.calls.program import Call, Notation, read_program, write_program
 from fewparse.domains.calls.signatures import sentence
 from fewparse.domains.calls.sources import Source
-from fewparse.errors import FewparseError, UsageError
+from fewparse.errors import ConstraintError, FewparseError, InvalidProgram, UsageError
 from fewparse.files import os_reason
+from fewparse.grammar.parsing.shortest_suffix import Completer
 from fewparse.text import printable
 from fewparse.vocabulary import BYTES
 
@@ -52,6 +53,23 @@ executor = "executor.py:execute"      # returns the HTTP request of a call; noth
 executor = "fewparse.domains.calls.program:execute"  # returns the call as a JSON value
 """,
 }
+README = """\
+# {name}
+
+A domain of {count} functions, made by `fewparse new` from {source}. In this folder:
+
+```sh
+fewparse parse . "what you would say"     # --explain shows the prompt and the search
+fewparse check .                          # after changes
+```
+
+`functions.json` declares the functions, `domain.toml` has the settings. Examples are optional and make small
+models much better: one JSON object per line of `examples.jsonl`, such as
+
+```json
+{example}
+```
+"""
 IMPORT_PATH = "import sys\n\nsys.path.insert(0, {folder})  # where the module is\n\n"
 EXECUTORS = {
     "functions": '''\
@@ -88,6 +106,7 @@ class CallsDomain:
             "domain.toml": self.settings(),
             FUNCTIONS: self.source.declarations.to_json(),
             "examples.jsonl": "",
+            "README.md": self.readme(),
         }
         if self.source.kind in EXECUTORS:
             files["executor.py"] = self.executor()
@@ -103,6 +122,22 @@ class CallsDomain:
         folder = self.source.python_folder
         path = "" if folder is None else IMPORT_PATH.format(folder=repr(str(folder)))
         return EXECUTORS[self.source.kind].format(path=path, name=repr(self.source.name))
+
+    def readme(self) -> str:
+        """Return what to do next."""
+        example = json.dumps({"utterance": "what you would say", "program": self.sample()}, ensure_ascii=False)
+        count = len(self.source.declarations.functions)
+        return README.format(name=self.name, count=count, source=self.source.name, example=example)
+
+    def sample(self) -> str:
+        """Return a short program: a call of the first function."""
+        function = self.source.declarations.functions[0]
+        try:
+            text = Completer(function_grammar(function, self.source.declarations)).shortest_suffix("") or ""
+            calls, _ = read_program(text)
+        except (ConstraintError, InvalidProgram):
+            calls = [Call(function.name, {})]
+        return write_program(calls, self.notation, self.several_calls)
 
     @property
     def how_to_write(self) -> str:

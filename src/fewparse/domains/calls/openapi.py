@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.domains.calls.declarations import Declarations, FunctionDeclaration, check_names
-from fewparse.domains.calls.references import Document
+from fewparse.domains.calls.references import SpecDocument
 from fewparse.domains.calls.schemas import Normaliser, Schema, one_line
 from fewparse.domains.calls.yaml_document import read_document
 from fewparse.errors import SourceError, shortened
@@ -49,7 +49,7 @@ def read_openapi(path: Path, skip: bool = False) -> tuple[Declarations, list[str
     return declarations, left_out, title
 
 
-def check_version(document: Document) -> None:
+def check_version(document: SpecDocument) -> None:
     """Raise `SourceError` if a document is not OpenAPI 3.0 or 3.1."""
     root = document.root
     if not isinstance(root, dict) or not {"openapi", "swagger"} & root.keys():
@@ -66,7 +66,7 @@ def check_version(document: Document) -> None:
 class OperationReader:
     """Reads the operations of one document."""
 
-    def __init__(self, document: Document, skip: bool) -> None:
+    def __init__(self, document: SpecDocument, skip: bool) -> None:
         self._document = document
         self._skip = skip
         self._definitions: dict[str, Schema] = {}

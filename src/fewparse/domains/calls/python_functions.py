@@ -23,7 +23,7 @@ from pydantic_core import to_jsonable_python
 from fewparse.domains.calls.declarations import Declarations, FunctionDeclaration, check_names, parameters_of
 from fewparse.domains.calls.docstrings import read_docstring
 from fewparse.domains.calls.program import read_program
-from fewparse.domains.calls.references import Document
+from fewparse.domains.calls.references import SpecDocument
 from fewparse.domains.calls.schemas import Normaliser, Schema
 from fewparse.domains.calls.typed_dicts import readable
 from fewparse.errors import SourceError, UnknownName, UsageError
@@ -40,7 +40,7 @@ def read_python(name: str, skip: bool = False) -> tuple[Declarations, list[str]]
     `:object`, the module itself. Raises `UsageError` if it cannot be imported or has no functions.
     """
     found = find_functions(name)
-    document = Document({}, name)
+    document = SpecDocument({}, name)
     check_names((function for function, _ in found), document)
     definitions: dict[str, Schema] = {}
     functions, left_out = [], []
@@ -145,7 +145,7 @@ def methods_of(owner: Any) -> Iterator[tuple[str, Function]]:
 
 
 def declare(
-    name: str, function: Function, document: Document, definitions: dict[str, Schema]
+    name: str, function: Function, document: SpecDocument, definitions: dict[str, Schema]
 ) -> FunctionDeclaration:
     """Return the declaration of a function; raise `SourceError` if its parameters have no JSON Schema."""
     try:
@@ -169,7 +169,7 @@ def declare(
         raise document.error(name, f"its parameters cannot be read: {error}") from None
     about = read_docstring(inspect.getdoc(function) or "")
     parameters = parameters_of(
-        Normaliser(Document(accepting(schema), document.path), definitions).schema(accepting(schema), name),
+        Normaliser(SpecDocument(accepting(schema), document.path), definitions).schema(accepting(schema), name),
         name,
         document,
     )

@@ -8,8 +8,8 @@ from fewparse.errors import SourceError, shortened
 MAX_STEPS = 100
 
 
-class Document:
-    """A parsed JSON or YAML document and the path of its file, for messages."""
+class SpecDocument:
+    """A parsed JSON or YAML document that declares functions, and the path of its file, for messages."""
 
     def __init__(self, root: Any, path: str) -> None:
         self.root = root

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from fewparse.domains.calls.merging import merged
-from fewparse.domains.calls.references import Document
+from fewparse.domains.calls.references import SpecDocument
 from fewparse.errors import LimitExceeded, shortened
 from fewparse.grammar.rules import fresh_name
 from fewparse.json_schema.formats import FORMATS, RANGES
+from fewparse.json_schema.translate import KNOWN_KEYWORDS
 
 Schema = dict[str, Any]
 
@@ -29,12 +30,8 @@ TYPES = {
 }
 ANY_TYPE = "any"
 KEPT_ANNOTATIONS = ("description", "default")
-DROPPED = (
-    *("title", "example", "examples", "deprecated", "readOnly", "writeOnly", "xml", "externalDocs"),
-    *("contentMediaType", "contentEncoding", "contentSchema", "$schema", "$id", "id", "$comment", "$anchor"),
-    *("$ref", "$defs", "definitions", "nullable", "optional", "discriminator"),
-)
-"""Keywords that are dropped: they assert nothing, or are handled elsewhere."""
+KEPT = KNOWN_KEYWORDS - {"$ref", "$dynamicRef", "$recursiveRef"} | set(KEPT_ANNOTATIONS)
+"""Keywords with a meaning; all others are annotations, and dropped. References are handled apart."""
 ONE_SCHEMA = (
     *("additionalProperties", "unevaluatedProperties", "unevaluatedItems", "propertyNames", "contains"),
     *("not", "if", "then", "else"),
@@ -53,7 +50,7 @@ class Normaliser:
     """
 
     def __init__(
-        self, document: Document, definitions: dict[str, Schema] | None = None, writing: bool = False
+        self, document: SpecDocument, definitions: dict[str, Schema] | None = None, writing: bool = False
     ) -> None:
         self._document = document
         self._writing = writing
@@ -109,7 +106,7 @@ class Normaliser:
         own: Schema = {}
         for key, content in value.items():
             at = f"{where}.{key}"
-            if key in DROPPED or str(key).startswith("x-"):
+            if key not in KEPT:
                 continue
             if key in SCHEMAS_BY_NAME:
                 own[key] = {name: self.schema(each, f"{at}.{name}") for name, each in self._members(content, at)}

@@ -81,7 +81,8 @@ class ValueRules:
             return [(self.value(self._definitions[schema["$ref"].removeprefix(REFERENCE)], path),)]
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
-                return self._branches(schema, keyword, path)
+                branches = enumerate(self.branches(schema, keyword, path))
+                return [(self.value(branch, f"{path}.{keyword}[{i}]"),) for i, branch in branches]
         types = schema.get("type", [*KEYWORDS])
         names = [types] if isinstance(types, str) else types
         if "enum" in schema:
@@ -95,8 +96,8 @@ class ValueRules:
         if "$ref" in schema and schema.keys() - {"$ref", "description", "default"}:
             raise NotEnforceable(f"{path}.$ref", "a grammar cannot enforce other keywords beside it")
 
-    def _branches(self, schema: Schema, keyword: str, path: str) -> list[Production]:
-        """Return a production for each branch, to which the other keywords of the schema apply too."""
+    def branches(self, schema: Schema, keyword: str, path: str) -> list[Schema]:
+        """Return the branches of `anyOf` or `oneOf`, each with the other keywords of the schema."""
         common = {key: value for key, value in schema.items() if key != keyword}
         branches: list[Schema] = []
         for i, branch in enumerate(schema[keyword]):
@@ -111,7 +112,7 @@ class ValueRules:
                 for other in expanded[:i]:
                     if not are_exclusive(one, other):
                         raise NotEnforceable(f"{path}.oneOf[{i}]", "a value may be valid under two branches")
-        return [(self.value(branch, f"{path}.{keyword}[{i}]"),) for i, branch in enumerate(branches)]
+        return branches
 
     def _expanded(self, schema: Schema) -> Schema:
         """Return the definition that a schema refers to, or the schema itself."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.domains.calls.declarations import read_json
-from fewparse.domains.calls.references import Document
+from fewparse.domains.calls.references import SpecDocument
 from fewparse.errors import SourceError, UsageError
 from fewparse.files import read_text
 
@@ -18,11 +18,11 @@ IMPLICIT = {
 """The plain scalars that are not texts, as in YAML 1.2: not `yes`, `on`, dates or numbers such as 010 and 1:30."""
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path) -> SpecDocument:
     """Return a document in JSON, if its name ends in .json, or in YAML."""
     if path.suffix.lower() == ".json":
-        return Document(read_json(path), str(path))
-    return Document(parse_yaml(read_text(path, SourceError), path), str(path))
+        return SpecDocument(read_json(path), str(path))
+    return SpecDocument(parse_yaml(read_text(path, SourceError), path), str(path))
 
 
 def parse_yaml(source: str, path: Path) -> Any:
