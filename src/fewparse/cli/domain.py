@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fewparse.cli import options
+from fewparse.cli import new_calls, options
 from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out, warn
 from fewparse.cli.trust import code_allowed, warn_of_code
 from fewparse.domains.check import check_domain
@@ -58,23 +58,43 @@ def new(
         Path | None,
         typer.Option("--in", help="Folder to create (default: a folder of that name in the current one)."),
     ] = None,
+    from_openapi: new_calls.FromOpenapi = None,
+    from_functions: new_calls.FromFunctions = None,
+    from_json: new_calls.FromJson = None,
+    notation: new_calls.NotationName = None,
+    several_calls: new_calls.SeveralCalls = False,
+    skip_unsupported: new_calls.SkipUnsupported = False,
 ) -> None:
-    """Create a domain folder to start from: a small language with examples, a grammar and an executor."""
-    created = make_domain(name, user_path(folder or name))
+    """Create a domain folder: of the functions of an API, or a small language with examples to start from."""
+    path = user_path(folder or name)
+    calls = new_calls.chosen_source(
+        from_openapi, from_functions, from_json, notation, several_calls, skip_unsupported
+    )
+    if calls is not None:
+        check_new(name, path)
+        next_step = calls.make(name, path)
+    else:
+        path = make_domain(name, path)
+        next_step = f'fewparse parse {path} "turn on the lamp in the kitchen"'
     try:
-        trust_folder(created)
+        trust_folder(path)
     except UsageError as error:
         warn(str(error))
-    echo(f'Created {created}. Try it:\n  fewparse parse {created} "turn on the lamp in the kitchen"')
+    echo(f"Created {path}. Try it:\n  {next_step}")
+
+
+def check_new(name: str, folder: Path) -> None:
+    """Raise `UsageError` if a domain cannot have this name, or the folder exists already."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise UsageError(f"{name!r} is not a valid name for a domain", "Use letters, digits, - and _.")
+    if exists(folder):
+        raise UsageError(f"{folder} exists already", "Choose another name, or another folder with --in.")
 
 
 def make_domain(name: str, folder: Path) -> Path:
     """Copy the starter domain to a new folder under a new name; existing files are never overwritten."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        raise UsageError(f"{name!r} is not a valid name for a domain", "Use letters, digits, - and _.")
     folder = user_path(folder)
-    if exists(folder):
-        raise UsageError(f"{folder} exists already", "Choose another name, or another folder with --in.")
+    check_new(name, folder)
     starter = Path(str(resources.files("fewparse.domains"))) / "starter"
     try:
         shutil.copytree(starter, folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
@@ -110,12 +130,13 @@ def check(
     """
     loaded = load_domain(domain, data, grammar=grammar, copy=copy, allow_code=code_allowed(domain, allow_code))
     loaded.check()
-    warn_of_code(loaded)
+    if loaded.executes:
+        warn_of_code(loaded)
     vocabulary, unknown = find_vocabulary(model)
     report = check_domain(loaded, vocabulary)
     failed = not report.passed or (strict and any(finding.level == "warning" for finding in report.findings))
     if as_json:
-        executed = loaded.table.executor is not None and loaded.allow_code
+        executed = loaded.executes and loaded.allow_code
         echo(to_json({**report.as_dict(), "executed": executed, "vocabulary_unknown": unknown}))
     else:
         show_findings(report.findings)

@@ -72,6 +72,11 @@ class ConstraintKind(ABC):
         return False
 
     @property
+    def description(self) -> str:
+        """What a model should know about the outputs, such as a line per function; by default, nothing."""
+        return ""
+
+    @property
     def grammar(self) -> Grammar | SynchronousGrammar | None:
         """The grammar; None if there is none."""
         return None
@@ -132,7 +137,7 @@ class GrammarConstraint(ConstraintKind):
         return dialect not in ("lark", ".lark")
 
     @cached_property
-    def grammar(self) -> Grammar | SynchronousGrammar:
+    def grammar(self) -> Grammar | SynchronousGrammar | None:
         """The grammar of the file or folder; the texts of a synchronous one start without a space."""
         opened = load_grammar(self.domain.grammar_path, self.settings.dialect, self.settings.start)
         return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
@@ -212,6 +217,7 @@ CONSTRAINT_KINDS: Registry[type[ConstraintKind]] = Registry(
         "induced": "fewparse.domains.constraints:InducedConstraint",
         "trie": "fewparse.domains.constraints:FiniteConstraint",
         "none": "fewparse.domains.constraints:NoConstraint",
+        "calls": "fewparse.domains.calls.constraint:CallsConstraint",
         "json-schema": "fewparse.domains.json_constraints:JsonSchemaConstraint",
         "json-object": "fewparse.domains.json_constraints:JsonObjectConstraint",
     },
