@@ -7,10 +7,12 @@ FewparseError
  │   ├─ DataError         ... in the files of a dataset
  │   ├─ DomainError       ... in a domain folder
  │   ├─ GrammarError      ... in a grammar
+ │   ├─ SchemaError       ... in a JSON Schema, or what cannot be enforced of it
  │   └─ ResultsError      ... in the records of an evaluation
  ├─ DataUnavailable       a dataset that is missing, or cannot be downloaded or stored
  ├─ CorruptData           a downloaded file that is not the published one
  ├─ ExecutionError        a program that the domain's executor cannot execute
+ ├─ InvalidProgram        a program of an example that the domain's constraint does not accept
  ├─ ConstraintError       a constraint that cannot be compiled or advanced
  │   ├─ LimitExceeded     a grammar that is too large, too slow to compile, or has too many parser states
  │   └─ DeadEnd           a state that nothing may follow and that may not end: a defect
@@ -50,12 +52,14 @@ __all__ = [
     "FewparseError",
     "GrammarError",
     "IllFormedOutput",
+    "InvalidProgram",
     "LimitExceeded",
     "ModelError",
     "ModelUnavailable",
     "ParseCancelled",
     "ResultsError",
     "RuntimeMismatch",
+    "SchemaError",
     "ServerError",
     "ServerRejected",
     "ServerUnavailable",
@@ -173,8 +177,20 @@ class GrammarError(SourceError):
     """A grammar that cannot be read."""
 
 
+class SchemaError(SourceError):
+    """A JSON Schema that cannot be read, or that the engine cannot enforce."""
+
+
 class ResultsError(SourceError):
     """A results file that an evaluation cannot continue."""
+
+
+class InvalidProgram(FewparseError):
+    """A program of an example that the domain's constraint does not accept; `at` is the offset of the mistake."""
+
+    def __init__(self, message: str, at: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.at = at
 
 
 class ConstraintError(FewparseError):

@@ -43,7 +43,7 @@ class Limit:
 
 FILE_BYTES = Limit("FEWPARSE_MAX_FILE_BYTES", 512_000_000, "bytes", "size of a file that is read whole, unpacked")
 SETTINGS_BYTES = Limit("FEWPARSE_MAX_SETTINGS_BYTES", 1_000_000, "bytes", "size of a domain.toml or a prompt")
-GRAMMAR_BYTES = Limit("FEWPARSE_MAX_GRAMMAR_BYTES", 16_000_000, "bytes", "size of a file of a grammar")
+GRAMMAR_BYTES = Limit("FEWPARSE_MAX_GRAMMAR_BYTES", 16_000_000, "bytes", "size of a file of a grammar or schema")
 RESPONSE_BYTES = Limit("FEWPARSE_MAX_RESPONSE_BYTES", 64_000_000, "bytes", "decoded size of a server's response")
 EXECUTION_SECONDS = Limit(
     "FEWPARSE_EXECUTION_SECONDS", 10, "seconds", "time to execute one program, or to load the code"

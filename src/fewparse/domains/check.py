@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from fewparse.constrain.copy_spans import can_be_copied
 from fewparse.constrain.engine import spell
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import numbered_examples
-from fewparse.errors import ExecutionError, ModelError, caret
+from fewparse.errors import ExecutionError, InvalidProgram, ModelError, caret
 from fewparse.example import TARGETS, Example, Target
 from fewparse.files import exists
 from fewparse.grammar.analysis.lint import Finding, Level, lint_grammar
@@ -23,11 +23,12 @@ from fewparse.vocabulary import Vocabulary
 
 
 class LocatedExample(NamedTuple):
-    """An example, its file and line, and whether it is held out."""
+    """An example, its file and line, whether it is held out, and why its program is invalid, if it is."""
 
     example: Example
     location: str
     held_out: bool
+    invalid: InvalidProgram | None = None
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,15 @@ class Check:
             if exists(path):
                 for line, example in numbered_examples(path):
                     own = self._domain.without_foreign_canonical(example)
-                    examples.append(LocatedExample(own, f"{name}:{line}", name == "test.jsonl"))
+                    examples.append(self._located(own, f"{name}:{line}", name == "test.jsonl"))
         return examples
+
+    def _located(self, example: Example, location: str, held_out: bool) -> LocatedExample:
+        try:
+            program = self._domain.constraint_kind.canonical_program(example.program)
+        except InvalidProgram as error:
+            return LocatedExample(example, location, held_out, error)
+        return LocatedExample(replace(example, program=program), location, held_out)
 
     @cached_property
     def _parsers(self) -> dict[Target, ForestParser]:
@@ -115,6 +123,11 @@ class Check:
 
     def _check_example(self, located: LocatedExample) -> Iterator[Finding]:
         example = located.example
+        if located.invalid is not None:
+            shown = caret(example.program, located.invalid.at or 0)
+            message = f"the program {located.invalid.message}\n{shown}"
+            yield Finding("error", "ill-formed", message, located.location)
+            return
         if self._has_grammar:
             yield from self._check_text(example.program, "program", located)
             if "canonical" in self._targets:

@@ -83,6 +83,13 @@ class ConstraintKind(ABC):
             "Omit --server-grammar.",
         )
 
+    def canonical_program(self, program: str) -> str:
+        """Return the program of an example as the constraint writes it, the same program if it is not rewritten.
+
+        Raises `InvalidProgram` if it cannot be written so.
+        """
+        return program
+
     def check(self, target: Target) -> None:  # noqa: B027 -- optional
         """Raise an error if the constraint cannot be built for a target."""
 
@@ -205,5 +212,7 @@ CONSTRAINT_KINDS: Registry[type[ConstraintKind]] = Registry(
         "induced": "fewparse.domains.constraints:InducedConstraint",
         "trie": "fewparse.domains.constraints:FiniteConstraint",
         "none": "fewparse.domains.constraints:NoConstraint",
+        "json-schema": "fewparse.domains.json_constraints:JsonSchemaConstraint",
+        "json-object": "fewparse.domains.json_constraints:JsonObjectConstraint",
     },
 )

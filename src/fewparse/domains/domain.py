@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +12,18 @@ from typing import Any
 from fewparse.constrain.state import Constraint
 from fewparse.datasets.storage import DATA_NOTES, read_data_notes
 from fewparse.domains.constraints import CONSTRAINT_KINDS, ConstraintKind
-from fewparse.domains.examples import EXAMPLES, read_examples
+from fewparse.domains.examples import EXAMPLES, PAIR, numbered_examples
 from fewparse.domains.functions import Function, load_function
 from fewparse.domains.schema import DomainTable
-from fewparse.errors import DomainError, ExecutionError, LimitExceeded, UnknownName, UsageError
+from fewparse.errors import (
+    DomainError,
+    ExecutionError,
+    InvalidProgram,
+    LimitExceeded,
+    UnknownName,
+    UsageError,
+    caret,
+)
 from fewparse.example import Example, Target
 from fewparse.files import exists, path_inside, read_text
 from fewparse.grammar.rules import Grammar
@@ -26,6 +35,7 @@ from fewparse.prompt import Template, bundled_template, read_template
 from fewparse.retrieve.folding import Fold, folding, rules_of_words
 from fewparse.vocabulary import Vocabulary
 
+TEST = "test.jsonl"
 LOADED_ONCE = ("language", "translator", "executor", "normal_form")
 PLAIN = Template("plain", "", "", "")
 """A template without a lead, for constraints on outputs alone."""
@@ -62,13 +72,12 @@ class Domain:
     @cached_property
     def test_examples(self) -> tuple[Example, ...]:
         """The held-out examples of `test.jsonl`; none if there is no such file."""
-        path = self.data_file("test.jsonl")
-        return read_examples(path) if exists(path) else ()
+        return self.read_examples(TEST) if exists(self.data_file(TEST)) else ()
 
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:
         """Training examples beyond the pool, for choosing settings."""
-        return read_examples(self.data_file(EXAMPLES))[len(self.examples) + self.underivable :]
+        return self.read_examples(EXAMPLES)[len(self.examples) + self.underivable :]
 
     @cached_property
     def data_notes(self) -> tuple[str, ...]:
@@ -78,6 +87,24 @@ class Domain:
     def data_file(self, name: str) -> Path:
         """Return the path of a file next to the examples; raise `DomainError` if it leads out of the folder."""
         return path_inside(self.data, name)
+
+    def read_examples(self, name: str, required: Sequence[str] = PAIR) -> tuple[Example, ...]:
+        """Return the examples of a file next to the examples, with programs as the constraint writes them.
+
+        A program that cannot be written so is a `DomainError`; in a benchmark dataset it is left as it is.
+        """
+        path = self.data_file(name)
+        return tuple(self._canonical(example, path, line) for line, example in numbered_examples(path, required))
+
+    def _canonical(self, example: Example, path: Path, line: int) -> Example:
+        try:
+            return replace(example, program=self.constraint_kind.canonical_program(example.program))
+        except InvalidProgram as error:
+            if self.data != self.folder:
+                return example
+            shown = f"the program {error.message}\n{caret(example.program, error.at or 0)}"
+            hint = f"{self._check_command} lists all such examples."
+            raise DomainError(shown, path, line, hint=f"{error.hint} {hint}" if error.hint else hint) from None
 
     def adapter_path(self, target: Target) -> Path:
         """Return the path of the adapter for a target, next to the examples; the file may not exist."""
@@ -238,7 +265,7 @@ class Domain:
     def known_outputs(self) -> tuple[Example, ...]:
         """Programs with their canonical utterances: those of the file `strings`, or of the examples."""
         name = self.table.constraint.strings
-        return self.examples if name is None else read_examples(self.data_file(name), ("program",))
+        return self.examples if name is None else self.read_examples(name, ("program",))
 
     @cached_property
     def _programs(self) -> dict[str, str]:

@@ -8,12 +8,14 @@ from importlib import resources
 from pathlib import Path
 from types import ModuleType
 
+from pydantic import ValidationError
+
 from fewparse.datasets.registry import benchmark_domains, dataset_of
 from fewparse.datasets.storage import check_stored, complete_replacement, data_folder
 from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.domains.domain import Domain
-from fewparse.domains.examples import EXAMPLES, PAIR, read_examples
-from fewparse.domains.schema import read_domain_table
+from fewparse.domains.examples import EXAMPLES, PAIR
+from fewparse.domains.schema import ConstraintTable, read_domain_table
 from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
 from fewparse.files import exists, path_inside, user_path
 from fewparse.registry import Registry
@@ -100,7 +102,7 @@ def load_domain(
     if domain.data != domain.folder:
         check_benchmark(domain, data_folder(data))
     needs_canonical = table.target == "canonical" and not domain.constraint_kind.synchronous
-    examples = read_examples(path, (*PAIR, "canonical") if needs_canonical else PAIR)
+    examples = domain.read_examples(EXAMPLES, (*PAIR, "canonical") if needs_canonical else PAIR)
     if not examples:
         raise DomainError("there are no examples", path)
     if pool is not None and not 1 <= pool <= len(examples):
@@ -120,6 +122,22 @@ def check_benchmark(domain: Domain, data: Path) -> None:
         )
 
 
+def with_kind(settings: ConstraintTable, kind: str, name: str) -> ConstraintTable:
+    """Return the settings of a constraint with another kind; raise `UsageError` if that needs settings of its own."""
+    table = CONSTRAINT_KINDS[kind].table or ConstraintTable
+    if isinstance(settings, table):
+        return settings.model_copy(update={"kind": kind})
+    shared = settings.model_dump(by_alias=True, include=set(ConstraintTable.model_fields))
+    try:
+        return table.model_validate(shared | {"kind": kind})
+    except ValidationError as error:
+        missing = ", ".join(f"`{problem['loc'][0]}`" for problem in error.errors())
+        raise UsageError(
+            f"the constraint `{kind}` needs settings that the domain {name} does not have: {missing}",
+            "Set them in domain.toml under [constraint].",
+        ) from None
+
+
 def with_overrides(domain: Domain, constraint: str | None, grammar: Path | None, copy: bool | None) -> Domain:
     """Return the domain with another constraint; options that contradict each other are a `UsageError`."""
     table, chosen = domain.table, domain.table.constraint
@@ -133,7 +151,7 @@ def with_overrides(domain: Domain, constraint: str | None, grammar: Path | None,
         chosen = chosen.model_copy(update={"grammar": path, "dialect": None, "start": "start"})
         constraint = "grammar"
     if constraint is not None:
-        chosen = chosen.model_copy(update={"kind": CONSTRAINT_KINDS.check(constraint)})
+        chosen = with_kind(chosen, CONSTRAINT_KINDS.check(constraint), domain.name)
     can_copy = CONSTRAINT_KINDS[chosen.kind].can_copy
     if copy and not (chosen.copy_rules and can_copy):
         raise UsageError(

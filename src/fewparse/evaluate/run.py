@@ -8,7 +8,7 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.examples import EXAMPLES, read_examples
+from fewparse.domains.examples import EXAMPLES
 from fewparse.errors import (
     BudgetExceeded,
     CorruptModel,
@@ -121,7 +121,7 @@ def load_split(domain: Domain, split: Split) -> tuple[Example, ...]:
     files = split_files(domain)
     if split not in files:
         raise UnknownName("split", split, [TEST, TRAIN, *files])
-    if not (items := read_examples(domain.data_file(files[split].name))):
+    if not (items := domain.read_examples(files[split].name)):
         raise DomainError("there are no examples", files[split])
     return items
 

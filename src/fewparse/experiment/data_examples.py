@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.examples import EXAMPLES, read_examples
+from fewparse.domains.examples import EXAMPLES
 from fewparse.domains.load import load_domain
 from fewparse.evaluate.run import split_files
 from fewparse.example import Example
@@ -49,8 +49,8 @@ def data_examples(datasets: Sequence[Dataset], data: Path | None = None) -> list
 def find_utterance(domain: Domain, utterance: str) -> Example | None:
     """Return the first example with an utterance in the training, test and other files of a domain."""
     others = (path.name for path in split_files(domain).values())
-    training = read_examples(domain.data_file(EXAMPLES))
-    for examples in (training, domain.test_examples, *(read_examples(domain.data_file(name)) for name in others)):
+    training = domain.read_examples(EXAMPLES)
+    for examples in (training, domain.test_examples, *map(domain.read_examples, others)):
         for example in examples:
             if example.utterance == utterance:
                 return example

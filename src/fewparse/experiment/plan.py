@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.examples import EXAMPLES, read_examples
+from fewparse.domains.examples import EXAMPLES
 from fewparse.errors import UsageError
 from fewparse.evaluate.records import fingerprint, item_fingerprint
 from fewparse.evaluate.run import TRAIN, check_not_tuned_on, load_split
@@ -168,7 +168,7 @@ def prepared(cell: Cell, data: Path | None, allow_code: bool) -> tuple[Domain, O
 def make_items(name: str, domain: Domain, examples: Sequence[Example], split: str) -> Iterator[Item]:
     """Yield the items of a domain; a training item does not count as its own training example."""
     seen: dict[str, list[int]] = {}
-    pool = read_examples(domain.data_file(EXAMPLES))
+    pool = domain.read_examples(EXAMPLES)
     for position, example in enumerate(pool, 1):
         seen.setdefault(example.program, []).append(position)
     for index, example in enumerate(examples):
