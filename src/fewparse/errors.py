@@ -11,6 +11,7 @@ FewparseError
  │   └─ ResultsError      ... in the records of an evaluation
  ├─ DataUnavailable       a dataset that is missing, or cannot be downloaded or stored
  ├─ CorruptData           a downloaded file that is not the published one
+ ├─ DatabaseError         a database that cannot be opened, reflected or reached
  ├─ ExecutionError        a program that the domain's executor cannot execute
  ├─ InvalidProgram        a program of an example that the domain's constraint does not accept
  ├─ ConstraintError       a constraint that cannot be compiled or advanced
@@ -46,6 +47,7 @@ __all__ = [
     "CorruptModel",
     "DataError",
     "DataUnavailable",
+    "DatabaseError",
     "DeadEnd",
     "DomainError",
     "ExecutionError",
@@ -167,6 +169,10 @@ class DataUnavailable(FewparseError):
 
 class CorruptData(FewparseError):
     """A downloaded file that is not the published one."""
+
+
+class DatabaseError(FewparseError):
+    """A database that cannot be opened, reflected or reached."""
 
 
 class ExecutionError(FewparseError):
