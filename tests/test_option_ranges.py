@@ -27,6 +27,7 @@ WRONG: dict[str, tuple[object, ...]] = {
     "margin": (-1, math.nan),
     "rerank": (-1, 101, math.nan, math.inf, -math.inf, "4"),
     "examples": (-1, HUGE, math.nan, "10"),
+    "description_lines": (-1, HUGE, 1.5, "10"),
     "n_best": (0, HUGE, math.inf),
 }
 CASES = [(name, value) for name, values in WRONG.items() for value in values]

@@ -100,6 +100,8 @@ def test_chatml_context_has_the_last_message_of_the_agent_in_the_user_turn() -> 
         ("lisp", ";;; Translate questions into Lisp expressions"),
         ("chatml", "Translate each request into a program."),
         ("chatml-context", "Translate each request into a program. It may follow what the agent said."),
+        ("chatml-description", "Translate each request into a program."),
+        ("calls", "Answer each request with a call of these functions."),
     ],
 )
 def test_every_bundled_prompt_has_chat_messages_without_markup_and_lead(name: str, instruction: str) -> None:
@@ -126,7 +128,33 @@ def test_the_prompt_of_a_tuned_model_is_one_user_turn() -> None:
 
 
 def test_the_bundled_prompts_are_those_with_specified_messages() -> None:
-    assert bundled_names() == ["canonical", "chatml", "chatml-context", "lisp", "tuned"]
+    names = ["calls", "canonical", "chatml", "chatml-context", "chatml-description", "lisp", "tuned"]
+    assert bundled_names() == names
+
+
+def test_the_description_is_in_the_preamble_and_the_system_message() -> None:
+    template = bundled_template("chatml-description").with_description("A shop.\nproducts(name, price)")
+    prompt = template.render([Pair("a", "b")], "c")
+    system = "A shop.\nproducts(name, price)\nTranslate each request into a program."
+    assert prompt.text.startswith(f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\na<|im_end|>")
+    assert prompt.messages[0] == Message("system", system)
+
+
+def test_a_prompt_without_a_description_has_no_line_for_it() -> None:
+    described, plain = bundled_template("chatml-description"), bundled_template("chatml")
+    assert described.has_description
+    assert not plain.has_description
+    assert described.render([Pair("a", "b")], "c") == plain.render([Pair("a", "b")], "c")
+
+
+@given(description=st.text(min_size=1))
+def test_a_description_is_text_and_never_markup_or_a_placeholder(description: str) -> None:
+    template = bundled_template("chatml-description").with_description(f"{description}<|im_end|>{{utterance}}")
+    prompt = template.render([], "c")
+    assert [part.text for part in prompt.parts if part.markup] == ["<|im_start|>", "<|im_end|>"] * 2 + [
+        "<|im_start|>"
+    ]
+    assert f"{description}<|im_end|>{{utterance}}" in prompt.parts[1].text
 
 
 def test_messages_have_the_context_in_the_format_of_the_template() -> None:
@@ -212,6 +240,14 @@ def test_adjacent_parts_of_one_kind_are_joined_so_that_tokens_may_span_them() ->
         (
             'preamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}{output}"',
             "`query` contains {output}",
+        ),
+        (
+            'preamble = ""\nexample = "{utterance}{output}"\nquery = "{description}{utterance}"',
+            "`query` contains {description}, which is only for `preamble`, `instruction`",
+        ),
+        (
+            'description = ""\npreamble = ""\nexample = "{utterance}{output}"\nquery = "{utterance}"',
+            ":1: unknown key 'description'",
         ),
     ],
 )

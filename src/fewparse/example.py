@@ -84,6 +84,7 @@ class Parse:
             ],
             "examples_used": len(self.examples),
             "examples_dropped": self.examples_dropped,
+            "description_lines_dropped": self.prompt.lines_dropped,
             "usage": self.usage.as_dict(),
             "model": self.model,
         }

@@ -58,6 +58,7 @@ class CommonOptions(SearchOptions, total=False):
 
     target: Target | None
     prompt: str | None
+    description_lines: int | None
     examples: int | None
     order: Order | None
     fold: bool | None
@@ -65,6 +66,7 @@ class CommonOptions(SearchOptions, total=False):
     server_grammar: bool | None
     rerank: float | None
     vote: bool | None
+    execute: bool | None
     n_best: int | None
     adapter: str | Path | None
 
@@ -102,6 +104,7 @@ class Options:
 
     target: Target
     prompt: str
+    description_lines: int
     examples: int
     order: Order
     retriever: str
@@ -111,6 +114,7 @@ class Options:
     server_grammar: bool
     rerank: float
     vote: bool
+    execute: bool
     n_best: int
     search: SearchSettings
     adapter: Adapter | None
@@ -145,6 +149,13 @@ class Options:
         resolved.check()
         if resolved.vote and table.executor is None:
             raise UsageError("a vote needs an executor, and the domain has none", "Omit --vote.")
+        if options.get("execute") and table.executor is None:
+            raise UsageError(f"the domain {domain.name} has no executor", "Omit --execute.")
+        if resolved.vote and not resolved.execute:
+            raise UsageError(
+                "a vote executes all candidates, and the programs of the domain are executed on request only",
+                "Add --execute, or omit --vote.",
+            )
         if resolved.vote:
             domain.require_code()
         return resolved
@@ -166,7 +177,7 @@ class Options:
                 "a server can constrain samples only: the decoder must be speculative, and constrained",
                 "Add --decoder speculative, or omit --server-grammar.",
             )
-        for name in ("examples", "n_best", "rerank"):
+        for name in ("description_lines", "examples", "n_best", "rerank"):
             check_range(name, getattr(self, name))
 
 
@@ -183,6 +194,7 @@ def default_options(
     defaults: dict[str, Any] = {
         "target": target,
         "prompt": table.prompt[target],
+        "description_lines": table.retrieve.description_lines,
         "examples": table.retrieve.examples,
         "order": table.retrieve.order,
         "retriever": table.retrieve.retriever,
@@ -192,6 +204,7 @@ def default_options(
         "server_grammar": False,
         "rerank": search.rerank,
         "vote": search.vote and domain.allow_code,
+        "execute": domain.executes,
         "decoder": search.decoder,
         "width": search.width,
         "temperature": search.temperature,
@@ -229,6 +242,8 @@ def prepare(
         domain = load_domain(domain, **overrides)
     resolved = Options.resolve(domain, model, **options)
     domain.check(resolved.target, resolved.prompt)
+    if resolved.execute and domain.allow_code:
+        _ = domain.executor
     return domain.for_target(resolved.target), resolved
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
-from fewparse.errors import ContextOverflow, ExecutionError, IllFormedOutput, ParseCancelled, UsageError
+from fewparse.errors import ExecutionError, IllFormedOutput, ParseCancelled, UsageError
 from fewparse.events import Event, Listener, ignore
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.load import EMBEDDED, NamedModel, open_model, with_adapter
@@ -25,9 +25,10 @@ from fewparse.lm.usage import Usage
 from fewparse.lm.weights import Progress
 from fewparse.memory import TRIMMER
 from fewparse.options import FromDomainOptions, Options, prepare
-from fewparse.prompt import Pair, Prompt
+from fewparse.prompt import Prompt
+from fewparse.prompt_builder import PromptBuilder
 from fewparse.rerank import Alignment, Reranker, vote
-from fewparse.retrieve.retriever import Pool, Retriever, fit, open_retriever, ordered
+from fewparse.retrieve.retriever import Retriever
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings
@@ -70,7 +71,7 @@ class Parser:
             raise UsageError(f"{model.name} does not support grammars", "Omit --server-grammar.")
         self._slots = threading.Semaphore(self.model.max_concurrency)
         self._pid = os.getpid()
-        self._given_retriever = retriever
+        self._prompts = PromptBuilder(domain, self.model, options, self.template, retriever, retriever_model)
         self._given_constraint = None if constraint is None else LeadConstraint(constraint, self.template.lead)
         self._given_reranker = reranker
 
@@ -209,23 +210,7 @@ class Parser:
         self, utterance: str, context: str = "", without: Sequence[Example] = (), usage: Usage | None = None
     ) -> tuple[tuple[Example, ...], Prompt]:
         """Return the examples that fit into the context, best first, and the prompt with them."""
-        pool = self.domain.examples
-        wanted = self.options.examples
-        ranked = self._retriever.rank(utterance, usage or Usage()) if wanted else []
-        excluded = {example.key for example in without}
-        best_first = [pool[i] for i in ranked if pool[i].key not in excluded][:wanted]
-        max_prompt = self.model.context_length - self._settings.max_tokens
-
-        def render(examples: Sequence[Example]) -> Prompt:
-            in_order = ordered(examples, self.options.order, self._settings.seed)
-            pairs = [Pair(e.utterance, e.output(self.options.target), e.context) for e in in_order]
-            return self.template.render(pairs, utterance, context)
-
-        used = fit(best_first, lambda examples: self.model.prompt_length(render(examples)) <= max_prompt)
-        prompt = render(used)
-        if (length := self.model.prompt_length(prompt)) > max_prompt:
-            raise ContextOverflow(length + self._settings.max_tokens, self.model.context_length)
-        return tuple(used), prompt
+        return self._prompts.build(utterance, context, without, usage or Usage())
 
     def close_retriever_model(self) -> None:
         """Close the model of the retriever if it was opened by its name; it is opened again when it is needed."""
@@ -254,14 +239,6 @@ class Parser:
     def _threads(self) -> ThreadPoolExecutor:
         """The threads of `aparse`: asyncio's own pool may have fewer than the model serves."""
         return ThreadPoolExecutor(self.model.max_concurrency, thread_name_prefix="fewparse")
-
-    @cached_property
-    def _retriever(self) -> Retriever:
-        if self._given_retriever is not None:
-            return self._given_retriever
-        utterances = [example.utterance for example in self.domain.examples]
-        pool = Pool(utterances, self.retriever_model or self.model, self._settings.seed)
-        return open_retriever(self.options.retriever, pool, self.domain.fold if self.options.fold else None)
 
     def _settings_for(self, utterance: str) -> SearchSettings:
         """Return the search settings; with `server_grammar`, including the grammar for this utterance."""
@@ -327,7 +304,7 @@ class Parser:
         return Alignment((example.utterance, example.output(self.options.target)) for example in used)
 
     def _answer(self, program: str | None) -> tuple[Any, str | None]:
-        if program is None or self.domain.table.executor is None:
+        if program is None or not self.options.execute or self.domain.table.executor is None:
             return None, None
         try:
             return self.domain.execute(program), None

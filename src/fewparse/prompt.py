@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -12,6 +12,7 @@ from fewparse.errors import DomainError, UnknownName
 from fewparse.files import parse_toml
 
 FIELDS = re.compile(r"\{(utterance|output|context)\}")
+DESCRIPTION = "{description}"
 PLACEHOLDERS = {
     "preamble": (),
     "example": ("utterance", "output"),
@@ -41,12 +42,14 @@ class Prompt:
     """The text that a language model continues.
 
     `messages` is the same prompt as a chat, for models with a chat interface only; their responses come without
-    the `lead` with which outputs start.
+    the `lead` with which outputs start. `lines_dropped` counts the lines of the domain's description that did not
+    fit into the model's context.
     """
 
     parts: tuple[Part, ...]
     messages: tuple[Message, ...] = ()
     lead: str = ""
+    lines_dropped: int = 0
 
     @property
     def text(self) -> str:
@@ -69,7 +72,8 @@ class Template:
     `lead` is the text between the end of the prompt and the output (usually a space): a prompt never ends in a
     space, so the output starts with it. `stop` ends an output. `context` is the text that replaces {context} in an
     example or a query; empty if there is no context. `instruction` is the system message for chat models, by
-    default the preamble.
+    default the preamble. `description`, which is no key of the file, is the domain's; it replaces {description} in
+    the preamble and the instruction.
     """
 
     name: str
@@ -81,6 +85,7 @@ class Template:
     markup: tuple[str, ...] = ()
     context: str = "{context}"
     instruction: str = ""
+    description: str = ""
 
     def with_lead(self, output: str) -> str:
         """Return an output as the model generates it: after the lead."""
@@ -95,9 +100,21 @@ class Template:
         """Whether the query contains {context}."""
         return "{context}" in self.query
 
+    @property
+    def has_description(self) -> bool:
+        """Whether the preamble or the instruction contains {description}."""
+        return DESCRIPTION in self.preamble + self.instruction
+
+    def with_description(self, description: str) -> "Template":
+        """Return the template with a text for {description}."""
+        return replace(self, description=description)
+
     def render(self, examples: Sequence[Pair], utterance: str, context: str = "") -> Prompt:
         """Return the prompt for an utterance after these examples."""
-        parts = self._split_markup(self.preamble)
+        before, *after = self._around_description(self.preamble)
+        parts = self._split_markup(before)
+        for piece in after:
+            parts += [Part(self.description, False), *self._split_markup(piece)]
         for example in examples:
             fields = {"utterance": example.utterance, "output": self.lead + example.output}
             parts += self._fill(self.example, fields, example.context)
@@ -106,7 +123,8 @@ class Template:
 
     def _messages(self, examples: Sequence[Pair], utterance: str, context: str) -> tuple[Message, ...]:
         """Return the prompt as chat messages: examples are pairs of user and assistant messages."""
-        instruction = self.instruction or ("" if self.markup else self.preamble.strip())
+        own = self.instruction or ("" if self.markup else self.preamble.strip())
+        instruction = self.description.join(self._around_description(own))
         messages = [Message("system", instruction)] if instruction else []
         for example in examples:
             messages += [
@@ -114,6 +132,10 @@ class Template:
                 Message("assistant", one_line(example.output)),
             ]
         return (*messages, self._user_message(utterance, context))
+
+    def _around_description(self, text: str) -> list[str]:
+        """Split a text at {description}; if there is no description, its line is left out."""
+        return (text if self.description else text.replace(f"{DESCRIPTION}\n", "")).split(DESCRIPTION)
 
     def _user_message(self, utterance: str, context: str) -> Message:
         prefix = (
@@ -174,7 +196,7 @@ def bundled_template(name: str) -> Template:
 def read_template(source: str, path: Path) -> Template:
     """Read a template file; a mistake is a `DomainError` with its line."""
     table = {"context": "{context}", **parse_toml(source, path)}
-    known = set(Template.__dataclass_fields__) - {"name"}
+    known = set(Template.__dataclass_fields__) - {"name", "description"}
     for key, value in table.items():
         line = next((n for n, text in enumerate(source.splitlines(), 1) if text.startswith(key)), None)
         if key not in known:
@@ -193,6 +215,9 @@ def read_template(source: str, path: Path) -> Template:
     for key in ("query", "context"):
         if "{output}" in table[key]:
             raise DomainError(f"`{key}` contains {{output}}, which is only for `example`", path)
+    for key in ("example", "query", "context"):
+        if DESCRIPTION in table[key]:
+            raise DomainError(f"`{key}` contains {DESCRIPTION}, which is only for `preamble`, `instruction`", path)
     for key in PLACEHOLDERS:
         if len(FIELDS.findall(table[key])) > MAX_PLACEHOLDERS:
             raise DomainError(f"`{key}` contains more than {MAX_PLACEHOLDERS} placeholders", path)

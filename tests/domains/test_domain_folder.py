@@ -197,9 +197,14 @@ def test_a_mistake_in_the_examples_is_shown_at_its_location(
     assert error.hint == hint
 
 
-def test_an_empty_file_of_examples_is_rejected(folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["induced", "trie"])
+def test_an_empty_file_of_examples_is_rejected_where_the_constraint_is_made_from_them(
+    folder: Path, kind: str
+) -> None:
     (folder / "examples.jsonl").write_text("\n\n")
-    assert loading_error(folder).message == f"{folder / 'examples.jsonl'}: there are no examples"
+    with pytest.raises(DomainError, match=f"there are no examples, and the constraint `{kind}` needs some"):
+        load_domain(folder, constraint=kind)
+    assert load_domain(folder).examples == ()
 
 
 def test_a_missing_file_of_examples_is_an_error_and_a_missing_test_set_is_empty(folder: Path) -> None:

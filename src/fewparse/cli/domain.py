@@ -110,12 +110,13 @@ def check(
     """
     loaded = load_domain(domain, data, grammar=grammar, copy=copy, allow_code=code_allowed(domain, allow_code))
     loaded.check()
-    warn_of_code(loaded)
+    if loaded.executes:
+        warn_of_code(loaded)
     vocabulary, unknown = find_vocabulary(model)
     report = check_domain(loaded, vocabulary)
     failed = not report.passed or (strict and any(finding.level == "warning" for finding in report.findings))
     if as_json:
-        executed = loaded.table.executor is not None and loaded.allow_code
+        executed = loaded.executes and loaded.allow_code
         echo(to_json({**report.as_dict(), "executed": executed, "vocabulary_unknown": unknown}))
     else:
         show_findings(report.findings)

@@ -83,6 +83,14 @@ Rerank = Annotated[
 Vote = Annotated[
     bool | None, option(DECODING, "Rank candidates by the probability of their answers.", "--vote/--no-vote")
 ]
+Execute = Annotated[
+    bool | None,
+    option(
+        OUTPUT,
+        "Whether the program is executed (default: the domain's setting `execute`).",
+        "--execute/--no-execute",
+    ),
+]
 Rounds = Annotated[int | None, option(DECODING, "Maximum number of rounds of speculative decoding.")]
 Margin = Annotated[
     float | None,
@@ -116,6 +124,10 @@ ForcedSpans = Annotated[
 Seed = Annotated[int | None, option(DECODING, "Random seed for sampling and shuffling.", min=0)]
 
 Prompt = Annotated[str | None, option(PROMPT, "Name of a prompt template.")]
+DescriptionLines = Annotated[
+    int | None,
+    option(PROMPT, "Maximum number of lines of the description in the prompt, the most similar ones.", min=0),
+]
 Examples = Annotated[int | None, option(PROMPT, "Number of examples in the prompt.", min=0)]
 Retriever = Annotated[str | None, option(PROMPT, f"Retrieval method for examples: {listing(RETRIEVERS)}.")]
 RetrieverModel = Annotated[

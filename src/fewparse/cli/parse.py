@@ -66,6 +66,7 @@ def parse(
     vote: options.Vote = None,
     seed: options.Seed = None,
     prompt: options.Prompt = None,
+    description_lines: options.DescriptionLines = None,
     examples: options.Examples = None,
     retriever: options.Retriever = None,
     retriever_model: options.RetrieverModel = None,
@@ -80,6 +81,7 @@ def parse(
     max_cost: options.MaxCost = None,
     cache: options.Cache = True,
     context_length: options.ContextLength = None,
+    execute: options.Execute = None,
     as_json: Annotated[bool, options.option(options.OUTPUT, "Print one JSON object per line.", "--json")] = False,
     show: Annotated[
         bool,
@@ -116,8 +118,10 @@ def parse(
         server_grammar=server_grammar,
         rerank=rerank,
         vote=vote,
+        execute=execute,
         seed=seed,
         prompt=prompt,
+        description_lines=description_lines,
         examples=examples,
         retriever=retriever,
         retriever_model=retriever_model,
@@ -129,7 +133,8 @@ def parse(
     )
     check_context(context, utterance, loaded.template(resolved.prompt))
     warn_of_gaps(loaded, resolved.target)
-    warn_of_code(loaded)
+    if resolved.execute:
+        warn_of_code(loaded)
     remote = remote_settings(
         [model, retriever_model],
         base_url,
@@ -207,8 +212,7 @@ def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
     if n_best is not None:
         for rank, candidate in enumerate(found.candidates, 1):
             out.print(f"    {rank}. {candidate.score:8.3f}  {candidate.text}", style="dim", markup=False)
-    if found.examples_dropped:
-        out.print(
-            f"  ({found.examples_dropped} examples dropped: they did not fit into the model's context)",
-            style="yellow",
-        )
+    dropped = {"examples": found.examples_dropped, "lines of the description": found.prompt.lines_dropped}
+    for what, count in dropped.items():
+        if count:
+            out.print(f"  ({count} {what} dropped: they did not fit into the model's context)", style="yellow")

@@ -46,7 +46,5 @@ def code_allowed(domain: str, allow_code: bool) -> bool:
 def warn_of_code(domain: Domain) -> None:
     """Warn that programs are not executed if the folder is not trusted."""
     if domain.table.executor is not None and not domain.allow_code:
-        try:
-            domain.require_code()
-        except UsageError as error:
-            warn(f"{error.message}. {error.hint}")
+        message, hint = domain.not_trusted("executor")
+        warn(f"{message}. {hint}")

@@ -66,7 +66,7 @@ class Check:
         self._domain = domain
         self._vocabulary = vocabulary
         self._has_grammar = domain.language is not None
-        self._checked: Counter[str] = Counter()
+        self._checked: Counter[str] = Counter({"examples": 0})
 
     def report(self) -> Report:
         """Return the findings of all checks, most severe first."""
@@ -134,7 +134,7 @@ class Check:
                 if example.canonical is not None:
                     yield from self._check_text(example.canonical, "canonical", located)
                 yield from self._check_round_trip(located)
-        if self._domain.table.executor is not None and self._domain.allow_code:
+        if self._domain.executes and self._domain.allow_code:
             try:
                 self._domain.execute(example.program)
             except ExecutionError as error:

@@ -72,6 +72,11 @@ class ConstraintKind(ABC):
         return False
 
     @property
+    def description(self) -> str:
+        """What a model should know about the outputs, such as a line per function; by default, nothing."""
+        return ""
+
+    @property
     def grammar(self) -> Grammar | SynchronousGrammar | None:
         """The grammar; None if there is none."""
         return None

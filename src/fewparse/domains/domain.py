@@ -37,6 +37,7 @@ from fewparse.vocabulary import Vocabulary
 
 TEST = "test.jsonl"
 LOADED_ONCE = ("language", "translator", "executor", "normal_form")
+DESCRIPTION = "description.txt"
 PLAIN = Template("plain", "", "", "")
 """A template without a lead, for constraints on outputs alone."""
 
@@ -114,6 +115,22 @@ class Domain:
         """Return a hash of all training data for a target: utterances, contexts and outputs of the pool."""
         training = [(e.utterance, e.context, e.output(target)) for e in self.for_target(target).examples]
         return hashlib.sha256(json.dumps(training).encode()).hexdigest()
+
+    @cached_property
+    def description_lines(self) -> tuple[str, ...]:
+        """The lines of the description: of the file `description.txt`, or else those that the constraint provides.
+
+        The description in domain.toml comes before them.
+        """
+        paths = (self.data_file(DESCRIPTION), path_inside(self.folder, DESCRIPTION))
+        path = next((path for path in paths if exists(path)), None)
+        text = self.constraint_kind.description if path is None else read_text(path, DomainError)
+        return tuple(line for line in text.split("\n") if line.strip())
+
+    def description(self, lines: Sequence[str] | None = None) -> str:
+        """Return what `{description}` in a prompt stands for, with some or all of its lines."""
+        lines = self.description_lines if lines is None else lines
+        return "\n".join(filter(None, (self.table.description.strip(), *lines)))
 
     @cached_property
     def constraint_kind(self) -> ConstraintKind:
@@ -226,12 +243,14 @@ class Domain:
         return folding(rules_of_words(self.grammar, names))
 
     def template(self, name: str | None = None) -> Template:
-        """Return a prompt template by name: a file of the folder, or a bundled one."""
+        """Return a prompt template by name, of the folder or a bundled one, with the domain's description."""
         name = name or self.table.prompt[self.table.target]
         path = path_inside(self.folder, name if name.endswith(".toml") else f"{name}.toml")
         if name != "domain" and exists(path):
-            return read_template(read_text(path, DomainError, SETTINGS_BYTES), path)
-        return bundled_template(name)
+            template = read_template(read_text(path, DomainError, SETTINGS_BYTES), path)
+        else:
+            template = bundled_template(name)
+        return template.with_description(self.description()) if template.has_description else template
 
     def constraint(
         self, vocabulary: Vocabulary, target: Target, utterance: str = "", template: Template = PLAIN
@@ -285,10 +304,10 @@ class Domain:
         if name is None:
             return None
         if not self.allow_code:
-            raise UsageError(*self._not_trusted(key))
+            raise UsageError(*self.not_trusted(key))
         return load_function(self.folder, key, name, self.installed)
 
-    def _not_trusted(self, key: str) -> tuple[str, str]:
+    def not_trusted(self, key: str) -> tuple[str, str]:
         """Return why a function is not run, and what to do."""
         return (
             f"the {key.replace('_', ' ')} was not run: the folder is not trusted",
@@ -297,17 +316,22 @@ class Domain:
         )
 
     def require_code(self) -> None:
-        """Raise `UsageError` if domain.toml names functions that may not run."""
-        for key in ("executor", "normal_form"):
-            if getattr(self.table, key) is not None and not self.allow_code:
-                raise UsageError(*self._not_trusted(key))
+        """Raise `UsageError` if domain.toml names functions that are used without a request and may not run."""
+        for key, used in (("executor", self.executes), ("normal_form", self.table.normal_form is not None)):
+            if used and not self.allow_code:
+                raise UsageError(*self.not_trusted(key))
+
+    @property
+    def executes(self) -> bool:
+        """Whether programs are executed without a request: there is an executor, and `execute` is `always`."""
+        return self.table.executor is not None and self.table.execute == "always"
 
     def execute(self, program: str) -> Any:
         """Return the denotation of a program, a JSON value; raise `ExecutionError` if it has none."""
         if self.table.executor is None:
             raise ExecutionError(f"the domain {self.name} has no executor")
         if not self.allow_code:
-            raise ExecutionError(*self._not_trusted("executor"))
+            raise ExecutionError(*self.not_trusted("executor"))
         assert self.executor is not None
         return self.executor(program)
 
@@ -321,4 +345,4 @@ class Domain:
         self.constraint_kind.check(target)
         _ = self.fold, self.template(prompt)
         if self.allow_code:
-            _ = self.executor, self.normal_form
+            _ = self.executor if self.executes else None, self.normal_form

@@ -103,8 +103,8 @@ def load_domain(
         check_benchmark(domain, data_folder(data))
     needs_canonical = table.target == "canonical" and not domain.constraint_kind.synchronous
     examples = domain.read_examples(EXAMPLES, (*PAIR, "canonical") if needs_canonical else PAIR)
-    if not examples:
-        raise DomainError("there are no examples", path)
+    if not examples and domain.constraint_kind.needs_examples:
+        raise DomainError(f"there are no examples, and the constraint `{table.constraint.kind}` needs some", path)
     if pool is not None and not 1 <= pool <= len(examples):
         raise UsageError(f"the pool is {pool} of {len(examples)} examples", "Use at least one, at most all.")
     return replace(domain, examples=tuple(map(domain.without_foreign_canonical, examples[: pool or table.pool])))

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -79,6 +79,10 @@ FileName = Annotated[str, AfterValidator(check_file_name)]
 FunctionName = Annotated[str, AfterValidator(check_function_name)]
 
 
+ExecutionPolicy = Literal["always", "on-request"]
+"""When programs are executed: always, or only where a caller asks for it, because they have effects."""
+
+
 class Table(BaseModel):
     """A table of the file; unknown keys are errors."""
 
@@ -110,6 +114,7 @@ class RetrieveTable(Table):
     examples: Annotated[int, in_range("examples")] = 10
     order: Order = "best-last"
     fold: Names = ()
+    description_lines: Annotated[int, in_range("description_lines")] = 50
 
 
 class ConstraintTable(Table):
@@ -161,6 +166,7 @@ class DomainTable(Table):
     description: str = ""
     target: Target = "program"
     executor: FunctionName | None = None
+    execute: ExecutionPolicy = "always"
     normal_form: FunctionName | None = None
     paper: bool = False
     pool: Annotated[int | None, Field(ge=1)] = None

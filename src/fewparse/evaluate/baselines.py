@@ -60,7 +60,7 @@ def baselines(domain: Domain, target: Target, model: LanguageModel, seed: int) -
     """Yield all baselines that are possible for the domain; `model` is only for retrievers that need one."""
     examples = domain.for_target(target).examples
     utterances = [example.utterance for example in examples]
-    for name in ("embedding", "bm25"):
+    for name in ("embedding", "bm25") if examples else ():
         retriever = open_retriever(name, Pool(utterances, model, seed), domain.fold)
         yield RetrievalBaseline(f"no model: nearest training utterance, {name}", examples, retriever, target)
     if not domain.constraint_kind.finite:

@@ -19,8 +19,8 @@ Criterion = Literal["answer", "normal form", "text"]
 class Judge:
     """Decides whether a program is correct: it must have the same answer as the gold program.
 
-    If a domain has no executor, both must have the same normal form; if it has no normal form either, they must be
-    identical. A program that fails to execute or has no normal form is wrong.
+    If a domain has no executor, or executes on request only, both must have the same normal form; if it has no
+    normal form either, they must be identical. A program that fails to execute or has no normal form is wrong.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -31,7 +31,7 @@ class Judge:
     @property
     def criterion(self) -> Criterion:
         """What a correct program must have in common with the gold one."""
-        if self._domain.executor is not None:
+        if self._domain.executes and self._domain.executor is not None:
             return "answer"
         return "text" if self._domain.normal_form is None else "normal form"
 
@@ -51,7 +51,7 @@ class Judge:
 
     def _execute(self, program: str) -> Any:
         try:
-            return self._domain.execute(program)
+            return self._domain.execute(program) if self._domain.executes else FAILED
         except ExecutionError:
             return FAILED
 

@@ -110,7 +110,9 @@ def load_split(domain: Domain, split: Split) -> tuple[Example, ...]:
     Raises `UnknownName` for an unknown split, `UsageError` or `DomainError` for an empty one.
     """
     if split == TRAIN:
-        return domain.spare_examples or domain.examples
+        if not (items := domain.spare_examples or domain.examples):
+            raise UsageError(f"the domain {domain.name} has no examples", f"Write some into {EXAMPLES}.")
+        return items
     if split == TEST:
         if not domain.test_examples:
             raise UsageError(

@@ -12,11 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from fewparse.domains.domain import Domain
+from fewparse.domains.domain import DESCRIPTION, Domain
 from fewparse.errors import DomainError
 from fewparse.events import Event
 from fewparse.example import Candidate, Example
-from fewparse.files import file_sha256
+from fewparse.files import exists, file_sha256
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.options import Options
@@ -137,7 +137,9 @@ def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
     """Return everything except the models that the predictions of a parser depend on, as a JSON object."""
     resolved = asdict(options)
     adapter = resolved.pop("adapter")
-    del resolved["retriever_model"]
+    del resolved["retriever_model"], resolved["execute"]
+    if not domain.template(options.prompt).has_description:
+        del resolved["description_lines"]
     outputs = domain.known_outputs if domain.constraint_kind.finite else ()
     examples = [asdict(example) for example in (*domain.examples, *outputs)]
     return {
@@ -147,8 +149,15 @@ def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
         "examples_sha256": hashlib.sha256(json.dumps(examples).encode()).hexdigest(),
         "files": file_digests(domain.folder),
         **({} if adapter is None else {"adapter": adapter["sha256"]}),
+        **({} if domain.data == domain.folder else description_digest(domain)),
         **({} if domain.own_grammar else {"grammar": file_digests(domain.grammar_path)}),
     }
+
+
+def description_digest(domain: Domain) -> dict[str, str]:
+    """Return the digest of a description that is not among the files of the domain's folder, if there is one."""
+    path = domain.data_file(DESCRIPTION)
+    return {"description": file_sha256(path, DomainError)} if exists(path) else {}
 
 
 def event_fields(event: Event) -> dict[str, Any]:

@@ -19,6 +19,7 @@ RANGES: dict[str, tuple[type, float, float]] = {
     "margin": (Real, 0, math.inf),
     "rerank": (Real, 0, 100),
     "examples": (Integral, 0, 10_000),
+    "description_lines": (Integral, 0, 10_000),
     "n_best": (Integral, 1, 1000),
 }
 """Type, minimum and maximum of the numeric options, in domain.toml, on the command line and in Python."""
