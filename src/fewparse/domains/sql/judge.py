@@ -1,9 +1,14 @@
-"""Compare the rows of two queries, which is how a query is judged."""
+"""Judge a query by its rows: they must be those of the gold query."""
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
+
+from fewparse.domains.sql.execution import ALL_ROWS, DatabaseExecutor
+from fewparse.domains.sql.rows import Rows
+from fewparse.errors import ExecutionError
 
 RELATIVE_TOLERANCE = 1e-9
 ABSOLUTE_TOLERANCE = 1e-9
@@ -11,6 +16,37 @@ NUMBER = object()
 """What stands for a number in the key of a row."""
 
 Row = Sequence[Any]
+CACHED_ANSWERS = 2000
+
+
+class RowJudge:
+    """Decides whether a query has the same rows as the gold query, in the same order if the gold query has one.
+
+    Answers that are cut at the limit of rows are compared once more without it.
+    """
+
+    def __init__(self, executor: DatabaseExecutor) -> None:
+        self._executor = executor
+        self._answer = lru_cache(maxsize=CACHED_ANSWERS)(self._execute)
+
+    def is_correct(self, query: str, gold: str) -> bool:
+        """Return whether a query is correct; one that fails is wrong, as is any if the gold query fails."""
+        answer, expected = self._answer(query), self._answer(gold)
+        if answer is None or expected is None or answer.truncated != expected.truncated:
+            return False
+        if answer.truncated:
+            answer, expected = self._execute(query, ALL_ROWS), self._execute(gold, ALL_ROWS)
+            if answer is None or expected is None or answer.truncated or expected.truncated:
+                return query == gold
+        return same_rows(answer.rows, expected.rows, orders_rows(gold, self._executor.url.dialect))
+
+    def _execute(self, query: str, max_rows: int | None = None) -> Rows | None:
+        """Return the rows of a query, none of them if they are cut; None if it fails."""
+        try:
+            rows = self._executor.rows(query, max_rows)
+        except ExecutionError:
+            return None
+        return Rows(rows.columns, (), truncated=True) if rows.truncated else rows
 
 
 def same_rows(rows: Sequence[Row], gold: Sequence[Row], ordered: bool) -> bool:
