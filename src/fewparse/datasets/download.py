@@ -1,4 +1,4 @@
-"""Download files, of known checksum where possible: interrupted downloads resume, and incomplete files never appear.
+"""Download files, mostly of known checksum: interrupted downloads resume, and incomplete files never appear.
 
 The received bytes remain in a `.part` file next to the target. Each download writes to a scratch file with a
 unique name, which starts as a copy of that one, so that concurrent downloads never write to the same file.

@@ -1,6 +1,6 @@
 """GeoQuery (Zelle and Mooney, 1996) with SQL and a SQLite database, as prepared by Finegan-Dollak et al. (2018).
 
-Downloaded from their repository, text2sql-data, or imported from a folder with the published files or with one JSON
+Downloaded from their repository, text2sql-data, or imported from a folder with the published files or with a JSON
 lines file for each split. It is one domain, with the question split. Besides the examples, these files are stored:
 
 dev.jsonl          the development set
@@ -26,8 +26,8 @@ PUBLISHED_DATABASE = "geography-db.added-in-2020.sqlite"
 STORED = {"train": TRAIN, "dev": DEV, "test": TEST}
 SPLIT_FILES = {"train": "train.jsonl", "dev": "dev.jsonl", "test": "test.jsonl"}
 EXPECTED_FILES = (
-    f"Expected {PUBLISHED} with {PUBLISHED_DATABASE}, or {', '.join(SPLIT_FILES.values())} with {DATABASE}; the files "
-    "may be in subfolders."
+    f"Expected {PUBLISHED} with {PUBLISHED_DATABASE}, or {', '.join(SPLIT_FILES.values())} with {DATABASE}; "
+    "the files may be in subfolders."
 )
 PUBLISHED_TEST = 279
 """The number of test questions of the question split."""
@@ -84,7 +84,7 @@ def find_database(source: Path) -> Path:
 
 
 def read_splits(source: Path, beside: Path) -> dict[str, list[Example]]:
-    """Return the questions of each split: of the published file in or below a folder, or those beside the database."""
+    """Return the questions of each split: of the published file below a folder, or those beside the database."""
     published = [path for path in sorted(source.rglob(PUBLISHED)) if os.path.isfile(path)]
     lines = {split: beside / name for split, name in SPLIT_FILES.items() if os.path.isfile(beside / name)}
     if len(published) + bool(lines) > 1:

@@ -2,8 +2,10 @@
 
 The published file is a list of queries, of which these fields are read:
 
-    {"sql": ["SELECT ... \\"state_name0\\" ;"], "variables": [{"name": "state_name0", "example": "texas"}],
-     "sentences": [{"question-split": "train", "text": "how big is state_name0", "variables": {"state_name0": "ohio"}}]}
+    {"sql": ["SELECT ... WHERE STATE_NAME = 'state_name0' ;"],
+     "variables": [{"name": "state_name0", "example": "texas"}],
+     "sentences": [
+       {"question-split": "train", "text": "how big is state_name0", "variables": {"state_name0": "ohio"}}]}
 
 The variables of a question are replaced in its text and in the first query. A variable without a value has the
 example's, as in the authors' experiments. A line of the other format has `utterance` and `sql`.
