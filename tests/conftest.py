@@ -21,6 +21,8 @@ from support import campaign
 from support.data import OVERNIGHT, SMCALFLOW
 from support.extras import need_stored, need_torch
 from support.llama_server import llama_cpp_server
+from support.postgres import Cluster, postgres_cluster
+from support.shop import ROWS, SCHEMA
 
 os.environ |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}  # before the consoles of the command line exist
 CONFIG = tempfile.TemporaryDirectory(prefix="fewparse-config-")
@@ -145,3 +147,12 @@ def smcalflow_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def smcalflow(smcalflow_data: Path) -> Domain:
     """The domain SMCalFlow with the real data."""
     return load_domain("smcalflow", smcalflow_data)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A throw-away PostgreSQL cluster whose database `shop` is the shop; skipped where PostgreSQL is absent."""
+    with postgres_cluster() as cluster:
+        cluster.execute("CREATE DATABASE shop")
+        cluster.execute(SCHEMA + ROWS, "shop")
+        yield cluster

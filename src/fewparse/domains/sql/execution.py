@@ -8,8 +8,9 @@ from typing import Any
 from fewparse.domains.sql.connection import Connection, open_database
 from fewparse.domains.sql.rows import QueryLimits, Rows
 from fewparse.domains.sql.urls import DatabaseUrl
-from fewparse.errors import DatabaseError
+from fewparse.errors import DatabaseError, ExecutionError
 from fewparse.limits import ANSWER_BYTES, EXECUTION_SECONDS
+from fewparse.text import is_unicode
 
 MAX_ROWS = 1000
 """The default limit of rows in an answer."""
@@ -47,6 +48,8 @@ class DatabaseExecutor:
 
     def rows(self, program: str, max_rows: int | None = None) -> Rows:
         """Return the rows of a query, by default as many as an answer may have."""
+        if not is_unicode(program):
+            raise ExecutionError("the query is not Unicode text")
         seconds = self._max_seconds or EXECUTION_SECONDS.value
         limits = QueryLimits(max_rows or self._max_rows, seconds, int(ANSWER_BYTES.value))
         with self._lock:

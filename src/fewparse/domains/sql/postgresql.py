@@ -1,6 +1,8 @@
 """PostgreSQL: every query runs in a read-only transaction with a time limit that is always rolled back."""
 
+import os
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -53,6 +55,7 @@ class PostgresqlConnection(Connection):
             reason = self.url.hide_password(str(error).strip().split("\n")[0])
             message = f"the database {self.url.text} cannot be opened: {reason}"
             raise DatabaseError(message, password_hint(reason)) from None
+        self._finalizer = weakref.finalize(self, close, connection, os.getpid())
         connection.read_only = True
         connection.prepare_threshold = None
         return connection
@@ -117,7 +120,13 @@ class PostgresqlConnection(Connection):
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._finalizer()
+
+
+def close(connection: "psycopg.Connection[Any]", owner: int) -> None:
+    """Close a connection, unless this process is a fork of the one that opened it, whose session it would end."""
+    if os.getpid() == owner:
+        connection.close()
 
 
 def password_hint(reason: str) -> str | None:

@@ -18,7 +18,7 @@ BUSY_SECONDS = 5.0
 INSTRUCTIONS = 2000
 """Instructions of SQLite's virtual machine between two checks of the time limit: well below a millisecond."""
 MAX_SQL_BYTES = 1_000_000
-REFLECTION_LIMITS = QueryLimits(100_000, 5.0, 100_000_000)
+REFLECTION_LIMITS = QueryLimits(100_000, 2.0, 100_000_000)
 
 
 class UnicodeTrouble(Exception):
@@ -46,7 +46,7 @@ class SqliteConnection(Connection):
         except sqlite3.Error as error:
             # Without the files of its write-ahead log, a database in a folder that is not writable can only be
             # opened as one that nobody changes.
-            if not os.path.exists(f"{self._path}-wal"):
+            if not is_locked(error) and not os.path.exists(f"{self._path}-wal"):
                 with suppress(sqlite3.Error):
                     return harden(connect(self._path.absolute().as_uri() + "?mode=ro&immutable=1"))
             raise self._explain(error) from None
