@@ -1,0 +1,134 @@
+"""Make a domain folder from a database."""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fewparse.domains.sql.connection import CONNECTIONS, open_database
+from fewparse.domains.sql.database import Database
+from fewparse.domains.sql.reflect import reflect
+from fewparse.domains.sql.urls import DatabaseUrl, file_url
+from fewparse.errors import UsageError
+from fewparse.files import os_reason
+from fewparse.text import printable
+
+SCHEMA_FILE, PHRASES_FILE, EXAMPLES_FILE = "schema.json", "phrases.toml", "examples.jsonl"
+SETTINGS = """\
+# The settings of this domain: its programs are queries on a database. All keys: docs/domains.md, docs/sql.md.
+name = {name}
+description = {description}
+target = "canonical"                  # the model writes English that the grammar translates to SQL; or "program"
+prompt = "chatml-description"         # shows the tables to the model; or a .toml file in this folder
+
+[retrieve]
+examples = 8                          # number of examples in the prompt, if examples.jsonl has any
+retriever = "embedding"               # embedding, bm25, lm, random or all
+description_lines = 20                # number of tables in the prompt: the most similar ones to the utterance
+
+[constraint]
+kind = "sql"
+schema = "schema.json"                # which tables, columns and values may occur; remove what should not
+phrases = "phrases.toml"              # how they are called in English
+
+{database}
+[search]
+decoder = "beam"                      # speculative, beam or greedy
+width = 5
+"""
+DATABASE = """\
+[database]                            # opened to read only; a relative path starts at this folder
+url = {url}
+{password}{schemas}max_rows = 1000                       # answers with more rows are cut
+max_seconds = 10                      # queries that take longer are ended
+"""
+NOT_EXECUTED = """\
+# Queries are not executed: fewparse cannot make a connection to this database read-only.
+# url = {url}
+"""
+
+
+@dataclass(frozen=True)
+class SqlDomain:
+    """A domain made from a database, before it is written; `notes` are messages for the user."""
+
+    name: str
+    url: DatabaseUrl
+    schemas: tuple[str, ...]
+    database: Database
+    notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def reflect(name: str, url: DatabaseUrl, schemas: Sequence[str] = (), tables: Sequence[str] = ()) -> "SqlDomain":
+        """Return a domain of the tables of a database that fit a pattern of `tables`, or of all.
+
+        Raises `DatabaseError` if the database cannot be read, and `UnknownName` for a pattern that fits no table.
+        """
+        connection = open_database(url, schemas)
+        try:
+            reflected = reflect(connection, tables)
+        finally:
+            connection.close()
+        return SqlDomain(name, url, tuple(schemas), reflected.database, reflected.notes)
+
+    @property
+    def executes(self) -> bool:
+        """Whether queries can be executed on the database."""
+        return self.url.kind in CONNECTIONS
+
+    @property
+    def password_variable(self) -> str:
+        """The environment variable for the password of a server."""
+        return f"{re.sub('[^A-Za-z0-9]', '_', self.name).upper()}_PASSWORD"
+
+    def write(self, folder: Path) -> None:
+        """Write the folder, which must not exist; raise `UsageError` if it cannot be written."""
+        files = {
+            "domain.toml": self.settings(folder),
+            SCHEMA_FILE: json.dumps(self.database.as_dict(), ensure_ascii=False, indent=1) + "\n",
+            PHRASES_FILE: self.phrases(),
+            EXAMPLES_FILE: "",
+        }
+        try:
+            folder.mkdir(parents=True)
+            for name, text in files.items():
+                (folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{folder} cannot be created: {os_reason(error)}") from None
+
+    def settings(self, folder: Path) -> str:
+        """Return the content of domain.toml; a database file outside of the folder has its absolute path."""
+        url = toml_text(self.stored_url(folder))
+        if not self.executes:
+            database = NOT_EXECUTED.format(url=url)
+        else:
+            is_server = self.url.path is None
+            password = f'password_variable = "{self.password_variable}"  # or ~/.pgpass\n' if is_server else ""
+            schemas = f"schemas = [{', '.join(map(toml_text, self.schemas))}]\n" if self.schemas else ""
+            database = DATABASE.format(url=url, password=password, schemas=schemas)
+        description = f"Questions about the database {self.source}."
+        return SETTINGS.format(name=toml_text(self.name), description=toml_text(description), database=database)
+
+    def stored_url(self, folder: Path) -> str:
+        """Return the URL as it works from anywhere."""
+        if self.url.path is None:
+            return self.url.text
+        path = Path(os.path.abspath(self.url.path))
+        inside = Path(os.path.abspath(folder))
+        return file_url(self.url.kind, path.relative_to(inside) if path.is_relative_to(inside) else path).text
+
+    @property
+    def source(self) -> str:
+        """The database in a few words: the name of its file, or of the database of a server."""
+        return self.url.path.name if self.url.path is not None else self.url.text.rpartition("/")[2].partition("?")[0]
+
+    def phrases(self) -> str:
+        """Return the content of phrases.toml."""
+        raise NotImplementedError
+
+
+def toml_text(text: str) -> str:
+    """Return a text as a string of TOML."""
+    return json.dumps(printable(text), ensure_ascii=False)
