@@ -18,7 +18,7 @@ from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.weights import pull
 from support import campaign
-from support.data import OVERNIGHT, SMCALFLOW
+from support.data import GEOQUERY, OVERNIGHT, SMCALFLOW
 from support.extras import need_stored, need_torch
 from support.llama_server import llama_cpp_server
 from support.postgres import Cluster, postgres_cluster
@@ -119,6 +119,17 @@ def served_model(llama_server: str, tmp_path_factory: pytest.TempPathFactory) ->
         opened = open_remote("openai", "", RemoteSettings(base_url=llama_server, top_logprobs=1000))
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def geoquery_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with GeoQuery, imported from the copy beside the project."""
+    source = GEOQUERY
+    if not source.is_dir():
+        pytest.skip("the GeoQuery dataset was not found: set FEWPARSE_DATA")
+    folder = tmp_path_factory.mktemp("data")
+    DATASETS["geoquery"].import_from(source, folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,6 @@ TYPES: dict[str, ColumnType] = {
     "FLOAT": "number",
     "DOUBLE": "number",
     "VARCHAR": "text",
-    "ENUM": "text",
     "BOOLEAN": "boolean",
     "DATE": "date",
     "TIME": "time",

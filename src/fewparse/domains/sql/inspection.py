@@ -136,6 +136,7 @@ def column_type(kind: Any) -> ColumnType:
         kind = kind.data_type
 
     classes: tuple[tuple[type, ColumnType], ...] = (
+        (types.Enum, "other"),  # it has no operators of text
         (types.Boolean, "boolean"),
         (types.Integer, "integer"),
         (types.Numeric, "number"),
