@@ -217,6 +217,7 @@ CONSTRAINT_KINDS: Registry[type[ConstraintKind]] = Registry(
         "induced": "fewparse.domains.constraints:InducedConstraint",
         "trie": "fewparse.domains.constraints:FiniteConstraint",
         "none": "fewparse.domains.constraints:NoConstraint",
+        "sql": "fewparse.domains.sql.constraint:SqlConstraint",
         "json-schema": "fewparse.domains.json_constraints:JsonSchemaConstraint",
         "json-object": "fewparse.domains.json_constraints:JsonObjectConstraint",
     },

@@ -3,17 +3,22 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fewparse.domains.sql.connection import CONNECTIONS, open_database
 from fewparse.domains.sql.database import Database
+from fewparse.domains.sql.english import Phrases
+from fewparse.domains.sql.execution import DatabaseExecutor
+from fewparse.domains.sql.grammar import sql_grammar
+from fewparse.domains.sql.proposals import propose
 from fewparse.domains.sql.reflect import reflect
 from fewparse.domains.sql.urls import DatabaseUrl, file_url
 from fewparse.errors import UsageError
+from fewparse.example import Example
 from fewparse.files import os_reason
-from fewparse.text import printable
+from fewparse.text import is_unicode, to_json
 
 SCHEMA_FILE, PHRASES_FILE, EXAMPLES_FILE = "schema.json", "phrases.toml", "examples.jsonl"
 SETTINGS = """\
@@ -83,13 +88,40 @@ class SqlDomain:
         """The environment variable for the password of a server."""
         return f"{re.sub('[^A-Za-z0-9]', '_', self.name).upper()}_PASSWORD"
 
-    def write(self, folder: Path) -> None:
+    @property
+    def summary(self) -> str:
+        """What was found, and what is not stored, in a sentence each."""
+        columns = [column for table in self.database.tables for column in table.columns]
+        listed = sum(column.values is not None for column in columns)
+        found = f"{len(self.database.tables)} tables and views, {len(columns)} columns, {listed} with listed values."
+        if self.url.password is None:
+            return found
+        return f"{found}\nThe password is not stored: set {self.password_variable}, or add the server to ~/.pgpass."
+
+    @property
+    def question(self) -> str:
+        """A question to try."""
+        words = re.sub(r"[\W_]+", " ", self.database.tables[0].name).strip()
+        return f"how many {words or 'rows'} are there?"
+
+    def propose(self, count: int, seed: int) -> list[Example]:
+        """Return up to `count` examples whose queries have an answer; raise `UsageError` if none is executed."""
+        if not self.executes:
+            raise UsageError(
+                f"examples cannot be proposed: queries are not executed on {self.url.kind}", "Omit --examples."
+            )
+        executor = DatabaseExecutor(self.url, self.schemas)
+        return propose(sql_grammar(self.database, Phrases()), executor, count, seed)
+
+    def write(self, folder: Path, examples: Iterable[Example] = ()) -> None:
         """Write the folder, which must not exist; raise `UsageError` if it cannot be written."""
         files = {
             "domain.toml": self.settings(folder),
             SCHEMA_FILE: json.dumps(self.database.as_dict(), ensure_ascii=False, indent=1) + "\n",
             PHRASES_FILE: self.phrases(),
-            EXAMPLES_FILE: "",
+            EXAMPLES_FILE: "".join(
+                to_json({"utterance": e.utterance, "program": e.program}) + "\n" for e in examples
+            ),
         }
         try:
             folder.mkdir(parents=True)
@@ -115,6 +147,8 @@ class SqlDomain:
         """Return the URL as it works from anywhere."""
         if self.url.path is None:
             return self.url.text
+        if not is_unicode(str(self.url.path)):
+            raise UsageError("the path of the database is not UTF-8 text", "Rename the file, or link to it.")
         path = Path(os.path.abspath(self.url.path))
         inside = Path(os.path.abspath(folder))
         return file_url(self.url.kind, path.relative_to(inside) if path.is_relative_to(inside) else path).text
@@ -131,4 +165,4 @@ class SqlDomain:
 
 def toml_text(text: str) -> str:
     """Return a text as a string of TOML."""
-    return json.dumps(printable(text), ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
