@@ -21,7 +21,7 @@ from fewparse.domains.trust import not_trusted
 from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, UsageError
 from fewparse.files import exists, read_text
 from fewparse.grammar.synchronous import SynchronousGrammar
-from fewparse.limits import GRAMMAR_BYTES, SETTINGS_BYTES
+from fewparse.limits import GRAMMAR_BYTES
 
 
 class SqlTable(ConstraintTable):
@@ -79,9 +79,8 @@ class SqlConstraint(GrammarConstraint):
     def phrases(self) -> Phrases:
         """How tables and columns are called in English."""
         if self.settings.phrases is None:
-            return Phrases()
-        path = self.domain.data_file(self.settings.phrases)
-        return Phrases.read(read_text(path, DomainError, SETTINGS_BYTES), path)
+            return Phrases(self.database)
+        return Phrases.read(self.domain.data_file(self.settings.phrases), self.database)
 
     @property
     def description(self) -> str:

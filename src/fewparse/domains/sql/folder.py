@@ -49,6 +49,15 @@ url = {url}
 {password}{schemas}max_rows = 1000                       # answers with more rows are cut
 max_seconds = 10                      # queries that take longer are ended
 """
+PHRASES = """\
+# How tables and columns are called in canonical English. Remove the # of a line to change its phrase.
+
+[tables]  # singular and plural
+{tables}
+
+[columns]
+{columns}
+"""
 NOT_EXECUTED = """\
 # Queries are not executed: fewparse cannot make a connection to this database read-only.
 # url = {url}
@@ -111,7 +120,7 @@ class SqlDomain:
                 f"examples cannot be proposed: queries are not executed on {self.url.kind}", "Omit --examples."
             )
         executor = DatabaseExecutor(self.url, self.schemas)
-        return propose(sql_grammar(self.database, Phrases()), executor, count, seed)
+        return propose(sql_grammar(self.database, Phrases(self.database)), executor, count, seed)
 
     def write(self, folder: Path, examples: Iterable[Example] = ()) -> None:
         """Write the folder, which must not exist; raise `UsageError` if it cannot be written."""
@@ -159,8 +168,17 @@ class SqlDomain:
         return self.url.path.name if self.url.path is not None else self.url.text.rpartition("/")[2].partition("?")[0]
 
     def phrases(self) -> str:
-        """Return the content of phrases.toml."""
-        raise NotImplementedError
+        """Return the content of phrases.toml: the phrases that are used without it, as comments."""
+        phrases = Phrases(self.database)
+        tables = (
+            f"# {toml_text(name)} = [{toml_text(phrase)}, {toml_text(phrases.plural[name])}]"
+            for name, phrase in phrases.singular.items()
+        )
+        columns = (
+            f"# {toml_text(f'{table}.{name}')} = {toml_text(phrase)}"
+            for (table, name), phrase in phrases.columns.items()
+        )
+        return PHRASES.format(tables="\n".join(tables), columns="\n".join(columns))
 
 
 def toml_text(text: str) -> str:
