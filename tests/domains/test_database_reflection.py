@@ -8,7 +8,7 @@ import pytest
 
 from fewparse.domains.sql.connection import Connection, Reflected, open_database
 from fewparse.domains.sql.database import Column, Database, ForeignKey
-from fewparse.domains.sql.reflect import ValueLimits, reflect
+from fewparse.domains.sql.reflect import ValueLimits, reflect, share_values
 from fewparse.domains.sql.rows import QueryLimits
 from fewparse.domains.sql.sqlite_schema import column_type
 from fewparse.domains.sql.urls import parse_url
@@ -74,8 +74,36 @@ def test_few_values_are_listed_but_never_those_of_secret_columns(shop: Database)
         ("product", "title"): ("Blue pen", "Desk lamp", "Oak desk"),
         ("order", "sku"): ("desk", "lamp", "pen"),
         ("order", SNOWMAN): ("home", "office"),
-        ("spending", "name"): ("Anna", "Bo", "Dan's"),
+        ("spending", "name"): ("Anna", "Bo", "Chloé", "Dan's"),  # also those without an order
     }
+
+
+def test_columns_that_are_related_share_their_values() -> None:
+    states = tuple("abcdef")
+    found: dict[tuple[str, str], tuple[str, ...]] = {
+        ("state", "name"): states,
+        ("city", "name"): ("a", "z"),
+        ("river", "traverses"): ("a", "b", "c", "d"),
+        ("lake", "inside"): ("a", "b"),
+        ("lake", "kind"): ("a", "b", "x"),
+    }
+    names = (*states, "z")
+    assert share_values(found, 10) == found | {
+        ("state", "name"): names,
+        ("city", "name"): names,
+        ("river", "traverses"): names,
+    }
+    assert share_values(found, 6)["city", "name"] == ("a", "z")  # together they are too many
+
+
+def test_names_of_which_more_will_be_added_are_not_listed(tmp_path: Path) -> None:
+    url = make_sqlite(tmp_path / "a.db", "CREATE TABLE t (name TEXT, kind TEXT, first TEXT);")
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        rows = [(f"name {i}", f"kind {i % 101}", None if i > 99 else f"first {i}") for i in range(200)]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    connection.close()
+    columns = reflected(url).database.tables[0].columns
+    assert [column.name for column in columns if column.values is not None] == ["kind", "first"]
 
 
 def test_a_schema_survives_json(shop: Database) -> None:

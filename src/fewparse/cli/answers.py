@@ -46,7 +46,11 @@ def show_table(columns: list[str], rows: list[list[Any]], indent: int) -> None:
     for i, name in enumerate(columns):
         numbers = all(isinstance(row[i], int | float) for row in rows if row[i] is not None)
         table.add_column(
-            Text(short(name)), justify="right" if numbers else "left", no_wrap=True, overflow="ellipsis", min_width=4
+            Text(short(name)),
+            justify="right" if numbers else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=4,
         )
     for row in rows:
         table.add_row(*(Text(cell_text(cell), style="green") for cell in row))

@@ -56,7 +56,8 @@ def translate(
 ) -> None:
     """Translate each line of standard input, including its leading blanks, to one JSON object.
 
-    Queries of an SQL domain are brought into its normal form first. For a line without a translation, `output` is null and `error` is the reason.
+    Queries of an SQL domain are brought into its normal form first.
+    For a line without a translation, `output` is null and `error` is the reason.
     `derivations` is null if the line has infinitely many.
     """
     loaded = resolve_grammar(grammar, dialect)

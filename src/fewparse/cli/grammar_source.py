@@ -51,7 +51,6 @@ class LoadedGrammar:
             return self.grammar.side(side)
         return self.grammar if side == "program" else self.synchronous().side(side)
 
-
     def as_written(self, text: str, side: Side) -> str:
         """Return a text as the grammar writes it, such as a query in its normal form; raise `InvalidProgram`."""
         if side == "utterance" or self.domain is None:

@@ -81,15 +81,16 @@ class ChosenDatabase:
         if self.examples:
             if len(proposed) < self.examples:
                 warn(f"only {len(proposed)} examples were found that have an answer")
-            echo(f"Rephrase the {len(proposed)} utterances in {folder / 'examples.jsonl'} as you would say them, then:")
-            echo(f"  fewparse check {shown}")
+            echo(
+                f"Rephrase the {len(proposed)} utterances in {folder / 'examples.jsonl'}, then: fewparse check {shown}"
+            )
         return f'fewparse parse {shown} "{made.question}"'
 
 
 def chosen_database(
     url: str | None, schemas: Sequence[str] | None, tables: Sequence[str] | None, examples: int, seed: int
 ) -> ChosenDatabase | None:
-    """Return the database that was given; None if there is none. Raise `UsageError` for options that do not fit."""
+    """Return the database that was given; None if there is none. Raise `UsageError` for options without one."""
     if url is None:
         if schemas or tables or examples or seed:
             raise UsageError(

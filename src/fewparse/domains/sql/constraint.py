@@ -68,7 +68,9 @@ class SqlConstraint(GrammarConstraint):
         path = executor.url.path
         if domain.data != domain.folder and path is not None and not exists(path):
             name = domain.name.partition("/")[0]
-            raise DataUnavailable(f"the database of {domain.name} is not there: {path}", f"Get it: fewparse data get {name}")
+            raise DataUnavailable(
+                f"the database of {domain.name} is not there: {path}", f"Get it: fewparse data get {name}"
+            )
         connection = open_database(executor.url, domain.table.database.schemas)
         try:
             return reflect(connection).database

@@ -75,7 +75,9 @@ class SqlDomain:
     notes: tuple[str, ...] = ()
 
     @staticmethod
-    def reflect(name: str, url: DatabaseUrl, schemas: Sequence[str] = (), tables: Sequence[str] = ()) -> "SqlDomain":
+    def reflect(
+        name: str, url: DatabaseUrl, schemas: Sequence[str] = (), tables: Sequence[str] = ()
+    ) -> "SqlDomain":
         """Return a domain of the tables of a database that fit a pattern of `tables`, or of all.
 
         Raises `DatabaseError` if the database cannot be read, and `UnknownName` for a pattern that fits no table.
@@ -102,10 +104,14 @@ class SqlDomain:
         """What was found, and what is not stored, in a sentence each."""
         columns = [column for table in self.database.tables for column in table.columns]
         listed = sum(column.values is not None for column in columns)
-        found = f"{len(self.database.tables)} tables and views, {len(columns)} columns, {listed} with listed values."
+        found = (
+            f"{len(self.database.tables)} tables and views, {len(columns)} columns, {listed} with listed values."
+        )
         if self.url.password is None:
             return found
-        return f"{found}\nThe password is not stored: set {self.password_variable}, or add the server to ~/.pgpass."
+        return (
+            f"{found}\nThe password is not stored: set {self.password_variable}, or add the server to ~/.pgpass."
+        )
 
     @property
     def question(self) -> str:
@@ -165,7 +171,9 @@ class SqlDomain:
     @property
     def source(self) -> str:
         """The database in a few words: the name of its file, or of the database of a server."""
-        return self.url.path.name if self.url.path is not None else self.url.text.rpartition("/")[2].partition("?")[0]
+        return (
+            self.url.path.name if self.url.path is not None else self.url.text.rpartition("/")[2].partition("?")[0]
+        )
 
     def phrases(self) -> str:
         """Return the content of phrases.toml: the phrases that are used without it, as comments."""

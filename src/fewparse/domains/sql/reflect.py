@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from fewparse.domains.sql.connection import Connection, Reflected
-from fewparse.domains.sql.database import Column, Database, Table, Value
+from fewparse.domains.sql.database import Column, Database, Table
 from fewparse.domains.sql.rows import QueryLimits, QueryTimeout
 from fewparse.errors import DatabaseError, ExecutionError, UnknownName, listed
 
@@ -17,15 +17,25 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 """Names of columns whose values are never read."""
+NEARLY_ALL = 0.9
+"""The share of rows that have a value of their own in a column of names."""
+Values = tuple[str, ...]
+ColumnKey = tuple[str, str]
+"""The names of a table and of one of its columns."""
 WITH_VALUES = ("text",)
 """The types of columns whose values are listed: those that people name rather than compute."""
 
 
 @dataclass(frozen=True)
 class ValueLimits:
-    """When the values of a column are few: per column, in all, and how long they may take to read."""
+    """When the values of a column are few: per column, in all, and how long they may take to read.
+
+    `max_names` is the limit for a column in which nearly every row has a value of its own, such as the names of
+    customers: more will be added.
+    """
 
     max_values: int = 500
+    max_names: int = 100
     max_value_chars: int = 60
     max_total_chars: int = 60_000
     max_seconds: float = 1.0
@@ -43,8 +53,12 @@ def reflect(connection: Connection, tables: Sequence[str] = (), limits: ValueLim
         raise no_tables(connection, reflected)
     database = select_tables(reflected.database, tables)
     reader = ValueReader(connection, limits or ValueLimits())
-    found = {table.name: reader.values(table) for table in database.tables}
-    kept = within_total(found, reader.limits.max_total_chars)
+    found = {
+        (table.name, column): values
+        for table in database.tables
+        for column, values in reader.values(table).items()
+    }
+    kept = within_total(share_values(found, reader.limits.max_values), reader.limits.max_total_chars)
     filled = tuple(
         replace(table, columns=tuple(with_values(c, kept.get((table.name, c.name))) for c in table.columns))
         for table in database.tables
@@ -94,7 +108,7 @@ class ValueReader:
             f"the values of these columns are not listed, because reading took too long: {listed(self._slow)}",
         )
 
-    def values(self, table: Table) -> dict[str, tuple[Value, ...]]:
+    def values(self, table: Table) -> dict[str, Values]:
         """Return the values of the columns of a table that have few."""
         found = {}
         for column in table.columns:
@@ -102,9 +116,25 @@ class ValueReader:
                 values = self._read(table, column)
                 if values is not None:
                     found[column.name] = values
+        if any(len(values) > self.limits.max_names for values in found.values()):
+            rows = self._count(table)
+            return {name: values for name, values in found.items() if not self._are_names(values, rows)}
         return found
 
-    def _read(self, table: Table, column: Column) -> tuple[Value, ...] | None:
+    def _are_names(self, values: Values, rows: int) -> bool:
+        return len(values) > self.limits.max_names and len(values) > NEARLY_ALL * rows
+
+    def _count(self, table: Table) -> int:
+        """Return the number of rows of a table; 0 if counting takes too long, because there are many then."""
+        sql = f"SELECT COUNT(*) FROM {self._connection.quote(table.name)}"
+        try:
+            return int(
+                self._connection.query_trusted(sql, QueryLimits(1, self.limits.max_seconds, 1000)).rows[0][0]
+            )
+        except ExecutionError:
+            return 0
+
+    def _read(self, table: Table, column: Column) -> Values | None:
         """Return the values of a column, sorted; None if they are many, long or slow to read."""
         limits = self.limits
         seconds = min(limits.max_seconds, self._deadline - time.monotonic())
@@ -132,27 +162,47 @@ def is_listable(value: object, limits: ValueLimits) -> bool:
     return isinstance(value, str) and 0 < len(value) <= limits.max_value_chars and value.isprintable()
 
 
-def within_total(
-    found: dict[str, dict[str, tuple[Value, ...]]], max_chars: int
-) -> dict[tuple[str, str], tuple[Value, ...]]:
-    """Return as many lists of values as have `max_chars` characters in all, the shortest lists first."""
-    kept = {}
-    columns = [
-        (table, column, values) for table, by_column in found.items() for column, values in by_column.items()
-    ]
-    for table, column, values in sorted(columns, key=lambda item: size(item[2])):
+def share_values(found: dict[ColumnKey, Values], max_values: int) -> dict[ColumnKey, Values]:
+    """Return the values of columns, with those of related columns: a state without a river is still a state.
+
+    Columns of the same name have all values of each other. A column that has at least half of another's values,
+    and no others, gets all of them.
+    """
+    by_name: dict[str, set[str]] = {}
+    for (_, column), values in found.items():
+        by_name.setdefault(column.casefold(), set()).update(values)
+    shared = {
+        key: set(values) if len(by_name[key[1].casefold()]) > max_values else by_name[key[1].casefold()]
+        for key, values in found.items()
+    }
+    sets = sorted(
+        {frozenset(values) for values in shared.values()}, key=lambda values: (len(values), sorted(values))
+    )
+    larger = {
+        values: next(
+            (other for other in reversed(sets) if values < other and 2 * len(values) >= len(other)), values
+        )
+        for values in sets
+    }
+    return {key: tuple(sorted(larger[frozenset(values)])) for key, values in shared.items()}
+
+
+def within_total(found: dict[ColumnKey, Values], max_chars: int) -> dict[ColumnKey, Values]:
+    """Return as many different lists of values as have `max_chars` characters in all, the shortest first."""
+    lists = set[Values]()
+    for values in sorted(set(found.values()), key=lambda values: (size(values), values)):
         max_chars -= size(values)
         if max_chars < 0:
             break
-        kept[table, column] = values
-    return kept
+        lists.add(values)
+    return {column: values for column, values in found.items() if values in lists}
 
 
-def size(values: Iterable[Value]) -> int:
+def size(values: Iterable[str]) -> int:
     """Return the number of characters of values."""
-    return sum(len(str(value)) for value in values)
+    return sum(len(value) for value in values)
 
 
-def with_values(column: Column, values: tuple[Value, ...] | None) -> Column:
+def with_values(column: Column, values: Values | None) -> Column:
     """Return a column with the values that were read, if any."""
     return column if values is None else replace(column, values=values)
