@@ -85,8 +85,8 @@ def new(
     from_database: new_database.FromDatabase = None,
     schemas: new_database.Schemas = None,
     tables: new_database.Tables = None,
-    examples: new_database.Examples = 0,
-    seed: new_database.Seed = 0,
+    examples: new_database.Examples = None,
+    seed: new_database.Seed = None,
 ) -> None:
     """Create a domain folder: of the tables of a database, or a small language with examples to start from."""
     path = user_path(folder or name)

@@ -13,6 +13,7 @@ from fewparse.errors import UsageError
 
 PANEL = "From a database"
 MAX_WARNINGS = 20
+DEFAULT_EXAMPLES = 40
 
 FromDatabase = Annotated[
     str | None,
@@ -42,16 +43,19 @@ Tables = Annotated[
     ),
 ]
 Examples = Annotated[
-    int,
+    int | None,
     typer.Option(
         help="Number of examples to propose: queries that have an answer, with their canonical English, which you "
-        "then rephrase.",
+        f"then rephrase (default: {DEFAULT_EXAMPLES}).",
         rich_help_panel=PANEL,
         min=0,
         max=1000,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Random seed of the proposed examples.", rich_help_panel=PANEL, min=0)]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="Random seed of the proposed examples (default: 0).", rich_help_panel=PANEL, min=0),
+]
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class ChosenDatabase:
     url: str
     schemas: tuple[str, ...]
     tables: tuple[str, ...]
-    examples: int
+    examples: int | None
     seed: int
 
     def make(self, name: str, folder: Path) -> str:
@@ -70,7 +74,8 @@ class ChosenDatabase:
         from fewparse.domains.sql.urls import parse_url
 
         made = SqlDomain.reflect(name, parse_url(self.url), self.schemas, self.tables)
-        proposed = made.propose(self.examples, self.seed) if self.examples else ()
+        wanted = self.examples if self.examples is not None else DEFAULT_EXAMPLES if made.executes else 0
+        proposed = made.propose(wanted, self.seed) if wanted else ()
         made.write(folder, proposed)
         for note in made.notes[:MAX_WARNINGS]:
             warn(note)
@@ -88,14 +93,18 @@ class ChosenDatabase:
 
 
 def chosen_database(
-    url: str | None, schemas: Sequence[str] | None, tables: Sequence[str] | None, examples: int, seed: int
+    url: str | None,
+    schemas: Sequence[str] | None,
+    tables: Sequence[str] | None,
+    examples: int | None,
+    seed: int | None,
 ) -> ChosenDatabase | None:
     """Return the database that was given; None if there is none. Raise `UsageError` for options without one."""
     if url is None:
-        if schemas or tables or examples or seed:
+        if schemas or tables or examples is not None or seed is not None:
             raise UsageError(
                 "--schema, --table, --examples and --seed are for domains made from a database",
                 "Add --from-database URL.",
             )
         return None
-    return ChosenDatabase(url, tuple(schemas or ()), tuple(tables or ()), examples, seed)
+    return ChosenDatabase(url, tuple(schemas or ()), tuple(tables or ()), examples, seed or 0)

@@ -15,10 +15,10 @@ from fewparse.domains.sql.database import Database
 from fewparse.domains.sql.describe import describe
 from fewparse.domains.sql.english import Phrases
 from fewparse.domains.sql.grammar import FREE_TEXT, sql_grammar
-from fewparse.domains.sql.normal_form import SqlError, canonical_sql
+from fewparse.domains.sql.normal_form import canonical_sql
 from fewparse.domains.sql.reflect import reflect
 from fewparse.domains.trust import not_trusted
-from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, UsageError
+from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, SqlError, UsageError
 from fewparse.files import exists, read_text
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.limits import GRAMMAR_BYTES
@@ -94,7 +94,16 @@ class SqlConstraint(GrammarConstraint):
         try:
             return canonical_sql(program, self.database)
         except SqlError as error:
-            raise InvalidProgram(error.message, error.at, error.hint) from None
+            raise invalid_program(error, program) from None
+
+
+def invalid_program(error: SqlError, program: str) -> InvalidProgram:
+    """Return the error of a query as that of an example's program: its reason and its offset."""
+    reason = error.message.partition("\n")[0].partition(": ")[2]
+    at = None
+    if error.line is not None and error.column is not None:
+        at = sum(len(line) + 1 for line in program.split("\n")[: error.line - 1]) + error.column - 1
+    return InvalidProgram(f"is not in the language of queries: {reason}", at, error.hint)
 
 
 def read_schema(path: Path) -> Database:

@@ -42,6 +42,8 @@ phrases = "phrases.toml"              # how they are called in English
 [search]
 decoder = "beam"                      # speculative, beam or greedy
 width = 5
+rerank = 4.0                          # weight of the alignment with the utterance, learned from the examples
+max_tokens = {{ canonical = 80, program = 160 }}
 """
 DATABASE = """\
 [database]                            # opened to read only; a relative path starts at this folder
@@ -126,7 +128,7 @@ class SqlDomain:
                 f"examples cannot be proposed: queries are not executed on {self.url.kind}", "Omit --examples."
             )
         executor = DatabaseExecutor(self.url, self.schemas)
-        return propose(sql_grammar(self.database, Phrases(self.database)), executor, count, seed)
+        return propose(self.database, sql_grammar(self.database, Phrases(self.database)), executor, count, seed)
 
     def write(self, folder: Path, examples: Iterable[Example] = ()) -> None:
         """Write the folder, which must not exist; raise `UsageError` if it cannot be written."""

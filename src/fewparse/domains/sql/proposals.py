@@ -1,51 +1,55 @@
-"""Propose examples: pairs sampled from the grammar whose queries have an answer worth asking for."""
+"""Propose examples: usual questions about a schema, with real values, whose queries have an answer.
 
-import re
+A query is made from a pattern, such as "the largest of", and the schema, and brought into the normal form. Its
+utterance is its canonical English. What the grammar does not derive, fails or has no rows is dropped.
+"""
+
 import time
-from collections.abc import Iterator
 
+from fewparse.domains.sql.database import Database
 from fewparse.domains.sql.execution import DatabaseExecutor
+from fewparse.domains.sql.normal_form import canonical_sql
+from fewparse.domains.sql.patterns import Queries
 from fewparse.domains.sql.rows import Rows
-from fewparse.errors import ExecutionError
+from fewparse.errors import ExecutionError, SqlError
 from fewparse.example import Example
-from fewparse.grammar.analysis.sampling import sample_pairs
 from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.grammar.translation.translator import Translator
 
-MAX_WORDS = 20
-MAX_ROWS = 30
-MAX_SAME_SHAPE = 2
-SAMPLES = 200
-"""How many pairs are sampled for each example."""
+MAX_WORDS = 30
+MAX_ROWS = 50
 MAX_SECONDS = 60.0
-DEPTH = 6
 
 
-def propose(grammar: SynchronousGrammar, executor: DatabaseExecutor, count: int, seed: int) -> list[Example]:
-    """Return up to `count` examples; their utterances are canonical English, for people to rephrase."""
+def propose(
+    database: Database, grammar: SynchronousGrammar, executor: DatabaseExecutor, count: int, seed: int
+) -> list[Example]:
+    """Return up to `count` examples, spread over tables and patterns; equal seeds give equal examples."""
+    translator = Translator(grammar)
     found: dict[str, Example] = {}
-    shapes: dict[str, int] = {}
-    answers: set[str] = set()
+    answers = set[str]()
     deadline = time.monotonic() + MAX_SECONDS
-    for utterance, program in candidates(grammar, count, seed):
+    for sql in Queries(database, executor, seed):
         if len(found) == count or time.monotonic() > deadline:
             break
-        shape = shape_of(program)
-        if program in found or shapes.get(shape, 0) == MAX_SAME_SHAPE:
+        example = as_example(sql, database, translator)
+        if example is None or example.program in found:
             continue
-        rows = rows_of(program, executor)
-        if rows is None or repr(rows.rows) in answers:
-            continue
-        answers.add(repr(rows.rows))
-        shapes[shape] = shapes.get(shape, 0) + 1
-        found[program] = Example(utterance, program)
+        rows = rows_of(example.program, executor)
+        if rows is not None and (shown := repr(rows.rows)) not in answers:
+            answers.add(shown)
+            found[example.program] = example
     return list(found.values())
 
 
-def candidates(grammar: SynchronousGrammar, count: int, seed: int) -> Iterator[tuple[str, str]]:
-    """Yield sampled pairs that are not too long to ask."""
-    for pair in sample_pairs(grammar, SAMPLES * count, seed, DEPTH):
-        if len(pair.utterance.split()) <= MAX_WORDS:
-            yield pair
+def as_example(sql: str, database: Database, translator: Translator) -> Example | None:
+    """Return a query with its canonical English; None if it has none, or a long one."""
+    try:
+        program = canonical_sql(sql, database)
+    except SqlError:
+        return None
+    utterance = translator.to_utterance(program).best
+    return None if utterance is None or len(utterance.split()) > MAX_WORDS else Example(utterance, program)
 
 
 def rows_of(program: str, executor: DatabaseExecutor) -> Rows | None:
@@ -54,11 +58,6 @@ def rows_of(program: str, executor: DatabaseExecutor) -> Rows | None:
         rows = executor.rows(program, MAX_ROWS)
     except ExecutionError:
         return None
-    if rows.truncated or not rows.rows or all(value in (None, "", 0) for row in rows.rows for value in row):
+    if rows.truncated or not any(value not in (None, "", 0) for row in rows.rows for value in row):
         return None
     return rows
-
-
-def shape_of(program: str) -> str:
-    """Return a query without its literals."""
-    return re.sub(r"'(?:[^']|'')*'|\b\d[\d.]*\b", "?", program)
