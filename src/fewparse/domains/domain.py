@@ -203,7 +203,7 @@ class Domain:
                 f"the grammar derives the program of none of the {len(paired)} examples of {self.name}",
                 f"{self._check_command} shows where each of them fails.",
             )
-        targeted = replace(self, examples=usable, underivable=len(paired) - len(usable))
+        targeted = replace(self, examples=usable, underivable=self.underivable + len(paired) - len(usable))
         shared = {name: self.__dict__[name] for name in LOADED_ONCE if name in self.__dict__}
         targeted.__dict__.update(shared)
         return targeted
