@@ -7,7 +7,8 @@ FewparseError
  │   ├─ DataError         ... in the files of a dataset
  │   ├─ DomainError       ... in a domain folder
  │   ├─ GrammarError      ... in a grammar
- │   └─ ResultsError      ... in the records of an evaluation
+ │   ├─ ResultsError      ... in the records of an evaluation
+ │   └─ SqlError          ... in a SQL query
  ├─ DataUnavailable       a dataset that is missing, or cannot be downloaded or stored
  ├─ CorruptData           a downloaded file that is not the published one
  ├─ ExecutionError        a program that the domain's executor cannot execute
@@ -61,6 +62,7 @@ __all__ = [
     "ServerUnavailable",
     "ServerUnsupported",
     "SourceError",
+    "SqlError",
     "TuningError",
     "UnknownName",
     "UsageError",
@@ -175,6 +177,10 @@ class GrammarError(SourceError):
 
 class ResultsError(SourceError):
     """A results file that an evaluation cannot continue."""
+
+
+class SqlError(SourceError):
+    """A SQL query that cannot be read, or is outside the language of SQL domains."""
 
 
 class ConstraintError(FewparseError):
