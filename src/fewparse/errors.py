@@ -8,7 +8,8 @@ FewparseError
  │   ├─ DomainError       ... in a domain folder
  │   ├─ GrammarError      ... in a grammar
  │   ├─ SchemaError       ... in a JSON Schema, or what cannot be enforced of it
- │   └─ ResultsError      ... in the records of an evaluation
+ │   ├─ ResultsError      ... in the records of an evaluation
+ │   └─ SqlError          ... in a SQL query
  ├─ DataUnavailable       a dataset that is missing, or cannot be downloaded or stored
  ├─ CorruptData           a downloaded file that is not the published one
  ├─ DatabaseError         a database that cannot be opened, reflected or reached
@@ -67,6 +68,7 @@ __all__ = [
     "ServerUnavailable",
     "ServerUnsupported",
     "SourceError",
+    "SqlError",
     "TuningError",
     "UnknownName",
     "UsageError",
@@ -197,6 +199,10 @@ class InvalidProgram(FewparseError):
     def __init__(self, message: str, at: int | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint)
         self.at = at
+
+
+class SqlError(SourceError):
+    """A SQL query that cannot be read, or is outside the language of SQL domains."""
 
 
 class ConstraintError(FewparseError):

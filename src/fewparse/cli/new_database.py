@@ -83,12 +83,13 @@ class ChosenDatabase:
             warn(f"and {len(made.notes) - MAX_WARNINGS} more")
         shown = shlex.quote(str(folder))
         echo(made.summary)
-        if self.examples:
-            if len(proposed) < self.examples:
-                warn(f"only {len(proposed)} examples were found that have an answer")
+        if self.examples is not None and len(proposed) < self.examples:
+            warn(f"only {len(proposed)} examples were found that have an answer")
+        if proposed:
             echo(
-                f"Rephrase the {len(proposed)} utterances in {folder / 'examples.jsonl'}, then: fewparse check {shown}"
+                f"{len(proposed)} proposed examples: rephrase the utterances in {folder / 'examples.jsonl'}, then"
             )
+            echo(f"  fewparse check {shown}")
         return f'fewparse parse {shown} "{made.question}"'
 
 

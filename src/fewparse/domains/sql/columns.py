@@ -6,7 +6,8 @@ from fewparse.domains.sql.database import Column, Database, ForeignKey, Table
 from fewparse.domains.sql.english import HAVING, ORDINALS, Phrases, value_phrase
 from fewparse.domains.sql.identifiers import identifier, string_literal
 from fewparse.domains.sql.scopes import Member, Scopes
-from fewparse.domains.sql.types import KEY_KINDS, KINDS, kind_of, known_values
+from fewparse.domains.sql.types import KEY_KINDS, KINDS, kind_of
+from fewparse.domains.sql.value_sets import value_sets
 from fewparse.grammar.rules import Production, Ref, Text
 from fewparse.grammar.synchronous import PairedRule, Pairing
 
@@ -50,6 +51,7 @@ class SchemaRules:
             number = sum(known.startswith(slug) for known in self.table_ids.values())
             self.table_ids[name] = f"{slug}X{number}" if number else slug
         self.value_sets: dict[tuple[str, ...], str] = {}
+        self._values = value_sets(database)
         self._columns: dict[tuple[str, str], Ref] = {}
         columns = sum(len(table.columns) for table in database.tables)
         self.has_twins = columns <= MAX_TWIN_COLUMNS
@@ -68,8 +70,8 @@ class SchemaRules:
             ref = self._column(table, column)
             kind = kind_of(column)
             yield same(f"{kind}_{table_id}", ref)
-            values = known_values(column)
-            if values:
+            values = self._values.get((table.name, column.name))
+            if values is not None:
                 choices = self.value_sets.setdefault(values, f"V{len(self.value_sets)}")
                 yield same(f"simple_{table_id}", ref, Ref(f"choice_{choices}"))
             elif kind == "text":

@@ -43,6 +43,12 @@ class SqlConstraint(GrammarConstraint):
         """Always true: every query has canonical English."""
         return True
 
+    @property
+    def copied_rules(self) -> tuple[str, ...]:
+        """The rules of free text that the grammar has: a schema may have no text."""
+        rules = self.grammar.side("program").rules
+        return tuple(name for name in self.settings.copy_rules if name in rules)
+
     @cached_property
     def grammar(self) -> SynchronousGrammar:
         """The grammar of queries and their English, made from the schema."""

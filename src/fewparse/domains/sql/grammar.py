@@ -11,7 +11,7 @@ from itertools import product
 from fewparse.domains.sql.columns import SchemaRules, item_name, same, text_rule
 from fewparse.domains.sql.database import Database
 from fewparse.domains.sql.english import Phrases
-from fewparse.domains.sql.scopes import Member, Scope, Scopes, members_of
+from fewparse.domains.sql.scopes import Member, Scope, members_of, scopes_of
 from fewparse.domains.sql.templates import Binding, Instances, Template, templates
 from fewparse.domains.sql.types import TYPE_OF_KIND, TYPES, Type, kind_of
 from fewparse.errors import DomainError
@@ -42,7 +42,7 @@ class Builder:
     """Makes the rules of a schema."""
 
     def __init__(self, database: Database, phrases: Phrases) -> None:
-        self._scopes = Scopes(database)
+        self._scopes = scopes_of(database)
         self._schema = SchemaRules(database, phrases, self._scopes)
         self._templates = templates(item_name(database))
         self._rules: list[PairedRule] = []

@@ -7,7 +7,7 @@ columns of equal name and type, then other columns of equal type; joins of two t
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement, permutations
 
 from fewparse.domains.sql.database import Database, ForeignKey, Table
@@ -183,6 +183,12 @@ class Scopes:
         """Ordered pairs of tables for correlated sub-queries: the outer table and the inner one."""
         pairs = [scope.tables for scope in self.joins_of_two]
         return tuple(dict.fromkeys([(a, b) for a, b in pairs] + [(b, a) for a, b in pairs]))
+
+
+@lru_cache(maxsize=8)
+def scopes_of(database: Database) -> Scopes:
+    """Return the scopes of a database, made once."""
+    return Scopes(database)
 
 
 def join_kinds(table: Table) -> dict[Kind, set[str]]:
