@@ -18,9 +18,11 @@ from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.transformers import TransformersModel
 from fewparse.lm.weights import pull
 from support import campaign
-from support.data import OVERNIGHT, SMCALFLOW
+from support.data import GEOQUERY, OVERNIGHT, SMCALFLOW
 from support.extras import need_stored, need_torch
 from support.llama_server import llama_cpp_server
+from support.postgres import Cluster, postgres_cluster
+from support.shop import ROWS, SCHEMA
 
 os.environ |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}  # before the consoles of the command line exist
 CONFIG = tempfile.TemporaryDirectory(prefix="fewparse-config-")
@@ -120,6 +122,17 @@ def served_model(llama_server: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="session")
+def geoquery_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with GeoQuery, imported from the copy beside the project."""
+    source = GEOQUERY
+    if not source.is_dir():
+        pytest.skip("the GeoQuery dataset was not found: set FEWPARSE_DATA")
+    folder = tmp_path_factory.mktemp("data")
+    DATASETS["geoquery"].import_from(source, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def overnight_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with all of Overnight, imported from the copy beside the project."""
     source = OVERNIGHT
@@ -145,3 +158,12 @@ def smcalflow_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def smcalflow(smcalflow_data: Path) -> Domain:
     """The domain SMCalFlow with the real data."""
     return load_domain("smcalflow", smcalflow_data)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A throw-away PostgreSQL cluster whose database `shop` is the shop; skipped where PostgreSQL is absent."""
+    with postgres_cluster() as cluster:
+        cluster.execute("CREATE DATABASE shop")
+        cluster.execute(SCHEMA + ROWS, "shop")
+        yield cluster

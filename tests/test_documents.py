@@ -115,7 +115,7 @@ def test_the_commands_of_a_document_run_in_order(
     shown = [body for language, body in blocks(document) if language == "console"]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(COMMAND).parent}:{os.environ['PATH']}")
-    for dataset in ("overnight", "smcalflow"):
+    for dataset in ("geoquery", "overnight", "smcalflow"):
         if any(dataset in body for body in shown):
             monkeypatch.setenv("FEWPARSE_DATA", str(request.getfixturevalue(f"{dataset}_data")))
     for body in shown:

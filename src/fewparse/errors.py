@@ -8,9 +8,11 @@ FewparseError
  │   ├─ DomainError       ... in a domain folder
  │   ├─ GrammarError      ... in a grammar
  │   ├─ SchemaError       ... in a JSON Schema, or what cannot be enforced of it
- │   └─ ResultsError      ... in the records of an evaluation
+ │   ├─ ResultsError      ... in the records of an evaluation
+ │   └─ SqlError          ... in a SQL query
  ├─ DataUnavailable       a dataset that is missing, or cannot be downloaded or stored
  ├─ CorruptData           a downloaded file that is not the published one
+ ├─ DatabaseError         a database that cannot be opened, reflected or reached
  ├─ ExecutionError        a program that the domain's executor cannot execute
  ├─ InvalidProgram        a program that cannot be written as the domain's constraint writes it
  ├─ ConstraintError       a constraint that cannot be compiled or advanced
@@ -46,6 +48,7 @@ __all__ = [
     "CorruptModel",
     "DataError",
     "DataUnavailable",
+    "DatabaseError",
     "DeadEnd",
     "DomainError",
     "ExecutionError",
@@ -65,6 +68,7 @@ __all__ = [
     "ServerUnavailable",
     "ServerUnsupported",
     "SourceError",
+    "SqlError",
     "TuningError",
     "UnknownName",
     "UsageError",
@@ -169,6 +173,10 @@ class CorruptData(FewparseError):
     """A downloaded file that is not the published one."""
 
 
+class DatabaseError(FewparseError):
+    """A database that cannot be opened, reflected or reached."""
+
+
 class ExecutionError(FewparseError):
     """A program that the domain's executor cannot execute."""
 
@@ -196,6 +204,10 @@ class InvalidProgram(FewparseError):
     ) -> None:
         super().__init__(message, hint)
         self.at, self.expected = at, expected
+
+
+class SqlError(SourceError):
+    """A SQL query that cannot be read, or is outside the language of SQL domains."""
 
 
 class ConstraintError(FewparseError):

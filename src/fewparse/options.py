@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from fewparse.domains.domain import Domain
+from fewparse.domains.functions import check_executor
 from fewparse.domains.load import load_domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
@@ -147,9 +148,9 @@ class Options:
         settings = SearchSettings(**search, paper=in_paper_mode)
         resolved = Options(**merged, search=settings, adapter=adapter)
         resolved.check()
-        if resolved.vote and table.executor is None:
+        if resolved.vote and not table.has_executor:
             raise UsageError("a vote needs an executor, and the domain has none", "Omit --vote.")
-        if options.get("execute") and table.executor is None:
+        if options.get("execute") and not table.has_executor:
             raise UsageError(f"the domain {domain.name} has no executor", "Omit --execute.")
         if resolved.vote and not resolved.execute:
             raise UsageError(
@@ -243,7 +244,7 @@ def prepare(
     resolved = Options.resolve(domain, model, **options)
     domain.check(resolved.target, resolved.prompt)
     if resolved.execute and domain.allow_code:
-        _ = domain.executor
+        check_executor(domain.executor)
     return domain.for_target(resolved.target), resolved
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
-from fewparse.errors import ExecutionError, IllFormedOutput, ParseCancelled, UsageError
+from fewparse.errors import DatabaseError, ExecutionError, IllFormedOutput, ParseCancelled, UsageError
 from fewparse.events import Event, Listener, ignore
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.load import EMBEDDED, NamedModel, open_model, with_adapter
@@ -304,11 +304,11 @@ class Parser:
         return Alignment((example.utterance, example.output(self.options.target)) for example in used)
 
     def _answer(self, program: str | None) -> tuple[Any, str | None]:
-        if program is None or not self.options.execute or self.domain.table.executor is None:
+        if program is None or not self.options.execute or not self.domain.table.has_executor:
             return None, None
         try:
             return self.domain.execute(program), None
-        except ExecutionError as error:
+        except (DatabaseError, ExecutionError) as error:
             return None, error.message
 
 

@@ -219,8 +219,17 @@ def chain(length: int, production: str = "{next}") -> str:
 
 @pytest.mark.parametrize("production", ["{next}", '{next} | ""'])
 def test_the_longest_chain_of_rules_within_the_limits_does_not_overflow_the_stack(production: str) -> None:
-    length = Limits().grammar_size // (2 if production == "{next}" else 3) - 10
-    assert context_free(chain(length, production)).accepts(b"x")
+    assert context_free(chain(Limits().rules - 2, production)).accepts(b"x")
+
+
+def test_more_rules_than_the_limit_are_an_error() -> None:
+    with pytest.raises(LimitExceeded, match="the grammar has 12 rules; the limit is 11"):
+        context_free(chain(10), rules=11)
+
+
+def test_the_number_of_characters_in_a_grammar_does_not_exceed_the_symbols_of_the_engine() -> None:
+    words = [f"{i:05d}" for i in range(20_000)]
+    assert context_free("start: " + " | ".join(f'"{word}"' for word in words)).accepts(b"19999")
 
 
 @pytest.mark.parametrize("source", [CALENDAR, chain(5_000)], ids=["calendar", "chain"])

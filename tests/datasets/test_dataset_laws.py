@@ -1,6 +1,7 @@
 """Every registered dataset obeys the laws of datasets."""
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from fewparse.example import Example
 from fewparse.testing import DATASET_LAWS
 from fewparse.testing.datasets import Law
 from support.file_server import original_form, original_name
+from support.geoquery_files import published_queries
+from support.shop import make_sqlite
 from support.smcalflow_files import (
     DEV_LIST,
     DIALOGUES,
@@ -22,6 +25,20 @@ from support.smcalflow_files import (
     to_dialogue_lines,
     to_id_list,
 )
+
+
+def write_geoquery(folder: Path) -> None:
+    """Write a database and a JSON lines file for each split."""
+    make_sqlite(folder / "geography.sqlite")
+    for i, split in enumerate(("train", "dev", "test")):
+        sql = f"SELECT CITYalias0.NAME FROM CUSTOMER AS CITYalias0 WHERE CITYalias0.ID = {i} ;"
+        (folder / f"{split}.jsonl").write_text(json.dumps({"utterance": f"who is {i}", "sql": sql}) + "\n")
+
+
+def write_published_geoquery(folder: Path) -> None:
+    """Write a database and the questions in the published form."""
+    make_sqlite(folder / "geography-db.added-in-2020.sqlite")
+    (folder / "geography.json").write_text(json.dumps(published_queries()))
 
 
 def write_overnight(folder: Path) -> None:
@@ -51,6 +68,8 @@ def write_smcalflow_with_training_set(folder: Path) -> None:
 
 
 WRITERS = [
+    ("geoquery", write_geoquery),
+    ("geoquery", write_published_geoquery),
     ("overnight", write_overnight),
     ("smcalflow", write_smcalflow),
     ("smcalflow", write_smcalflow_with_training_set),

@@ -33,8 +33,8 @@ class CleanConsole(Console):
         super().print(*(printable(o) if isinstance(o, str) else o for o in objects), **options)
 
 
-out = CleanConsole(highlight=False, soft_wrap=True)
-err = CleanConsole(stderr=True, highlight=False, soft_wrap=True)
+out = CleanConsole(highlight=False, soft_wrap=True, emoji=False)  # with emoji, line :100: of a file becomes one
+err = CleanConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def echo(text: object, nl: bool = True, err: bool = False) -> None:

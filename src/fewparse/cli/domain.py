@@ -5,17 +5,18 @@ import shutil
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fewparse.cli import new_calls, options
+from fewparse.cli import new_calls, new_database, options
+from fewparse.cli.answers import is_table, show_answer
 from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out, warn
 from fewparse.cli.trust import code_allowed, warn_of_code
 from fewparse.domains.check import check_domain
 from fewparse.domains.load import find_domain, load_domain
 from fewparse.domains.trust import trust_folder
-from fewparse.errors import FewparseError, ModelError, UsageError
+from fewparse.errors import DatabaseError, FewparseError, ModelError, UsageError
 from fewparse.example import answer_text
 from fewparse.files import exists, os_reason, user_path
 from fewparse.grammar.analysis.lint import Finding, Level
@@ -31,25 +32,48 @@ AllowCode = Annotated[
 ]
 
 
-def execute(domain: options.Domain, allow_code: AllowCode = False) -> None:
-    """Execute the programs on standard input: one denotation per line, `error: ...` for one that fails."""
-    loaded = find_domain(domain, allow_code=code_allowed(domain, allow_code))
+def execute(
+    domain: options.Domain,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line, with `answer` or `error`.")
+    ] = False,
+    data: options.Data = None,
+    allow_code: AllowCode = False,
+) -> None:
+    """Execute the programs on standard input: one denotation per line, `error: ...` for one that fails.
+
+    The answer of a query is a table.
+    """
+    loaded = find_domain(domain, data, code_allowed(domain, allow_code))
     if loaded.executor is None:
         raise UsageError(
             f"the domain {loaded.name} has no executor",
-            'Name one in its domain.toml: executor = "executor.py:execute"',
+            'Name one in its domain.toml: executor = "executor.py:execute", or a [database].',
         )
     failed = False
     for _, line in input_lines():
         try:
             if isinstance(line, FewparseError):
                 raise line
-            echo(" ".join(answer_text(loaded.execute(line)).splitlines()))
+            show_denotation(loaded.execute(line), as_json)
+        except DatabaseError:  # no other program can be executed either
+            raise
         except FewparseError as error:
             failed = True
-            echo("error: " + " ".join(error.message.splitlines()))
+            message = " ".join(error.message.splitlines())
+            echo(to_json({"answer": None, "error": message}) if as_json else f"error: {message}")
     if failed:
         raise typer.Exit(FAILED)
+
+
+def show_denotation(answer: Any, as_json: bool) -> None:
+    """Print the answer of a program, on one line unless it is a table."""
+    if as_json:
+        echo(to_json({"answer": answer, "error": None}))
+    elif is_table(answer):
+        show_answer(answer)
+    else:
+        echo(" ".join(answer_text(answer).splitlines()))
 
 
 def new(
@@ -58,6 +82,11 @@ def new(
         Path | None,
         typer.Option("--in", help="Folder to create (default: a folder of that name in the current one)."),
     ] = None,
+    from_database: new_database.FromDatabase = None,
+    schemas: new_database.Schemas = None,
+    tables: new_database.Tables = None,
+    examples: new_database.Examples = None,
+    seed: new_database.Seed = None,
     from_openapi: new_calls.FromOpenapi = None,
     from_functions: new_calls.FromFunctions = None,
     from_json: new_calls.FromJson = None,
@@ -65,14 +94,20 @@ def new(
     several_calls: new_calls.SeveralCalls = False,
     skip_unsupported: new_calls.SkipUnsupported = False,
 ) -> None:
-    """Create a domain folder: of the functions of an API, or a small language with examples to start from."""
+    """Create a domain folder: of a database, of the functions of an API, or a small language to start from."""
     path = user_path(folder or name)
-    calls = new_calls.chosen_source(
-        from_openapi, from_functions, from_json, notation, several_calls, skip_unsupported
+    sources = (
+        new_database.chosen_database(from_database, schemas, tables, examples, seed),
+        new_calls.chosen_source(
+            from_openapi, from_functions, from_json, notation, several_calls, skip_unsupported
+        ),
     )
-    if calls is not None:
+    given = [source for source in sources if source is not None]
+    if len(given) > 1:
+        raise UsageError("a domain is made from one source", "Omit --from-database, or the other --from option.")
+    if given:
         check_new(name, path)
-        next_step = calls.make(name, path)
+        next_step = given[0].make(name, path)
     else:
         path = make_domain(name, path)
         next_step = f'fewparse parse {path} "turn on the lamp in the kitchen"'

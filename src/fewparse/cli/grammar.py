@@ -57,17 +57,20 @@ def translate(
 ) -> None:
     """Translate each line of standard input, including its leading blanks, to one JSON object.
 
+    Queries of an SQL domain are brought into its normal form first.
     For a line without a translation, `output` is null and `error` is the reason.
     `derivations` is null if the line has infinitely many.
     """
-    translator = make_translator(resolve_grammar(grammar, dialect), to, scorer, learn)
+    loaded = resolve_grammar(grammar, dialect)
+    translator = make_translator(loaded, to, scorer, learn)
     translate_line = translator.to_program if to == "program" else translator.to_utterance
     for _, line in input_lines():
         if isinstance(line, FewparseError):
             echo(as_json(None, None, line.message))
             continue
         try:
-            translation = translate_line(line, alternatives + 1)
+            text = loaded.as_written(line, "program" if to == "utterance" else "utterance")
+            translation = translate_line(text, alternatives + 1)
         except FewparseError as error:
             echo(as_json(line, None, error.message))
         else:
@@ -155,6 +158,7 @@ def tree(
 ) -> None:
     """Show the best derivation of a text as a tree; nodes of a synchronous grammar show their translation."""
     loaded = resolve_grammar(grammar, dialect)
+    text = loaded.as_written(text, side)
     failure: ParseFailure | None = None
     derivation: DerivationTree | None = None
     if isinstance(loaded.grammar, SynchronousGrammar):

@@ -51,6 +51,12 @@ class LoadedGrammar:
             return self.grammar.side(side)
         return self.grammar if side == "program" else self.synchronous().side(side)
 
+    def as_written(self, text: str, side: Side) -> str:
+        """Return a text as the grammar writes it, such as a query in its normal form; raise `InvalidProgram`."""
+        if side == "utterance" or self.domain is None:
+            return text
+        return self.domain.constraint_kind.canonical_program(text)
+
 
 def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGrammar:
     """Load the grammar of a bundled domain, a domain folder, a grammar folder or a grammar file.

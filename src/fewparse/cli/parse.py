@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
+from fewparse.cli.answers import show_answer
 from fewparse.cli.console import (
     FAILED,
     echo,
@@ -20,7 +21,7 @@ from fewparse.cli.explain import explain
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed, warn_of_code
 from fewparse.errors import FewparseError, UsageError
-from fewparse.example import Parse, answer_text, check_utterance
+from fewparse.example import Parse, check_utterance
 from fewparse.lm.load import EMBEDDED
 from fewparse.options import prepare
 from fewparse.parser import Parser
@@ -208,7 +209,7 @@ def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
     if found.answer_error is not None:
         out.print(f"  = error: {found.answer_error}", style="red", markup=False)
     elif found.answer is not None:
-        out.print(f"  = {answer_text(found.answer)}", style="green", markup=False)
+        show_answer(found.answer, "  = ")
     if n_best is not None:
         for rank, candidate in enumerate(found.candidates, 1):
             out.print(f"    {rank}. {candidate.score:8.3f}  {candidate.text}", style="dim", markup=False)

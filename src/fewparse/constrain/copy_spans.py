@@ -152,7 +152,7 @@ def free_text(grammar: Grammar, name: str) -> FreeText:
 
 
 def character(grammar: Grammar, symbol: Symbol) -> FreeText | None:
-    """Read a character class, or a rule with a plain class and escaped classes (a mark, then one of a class)."""
+    """Read a character class, or a rule with plain classes and escaped classes (a mark, then one of a class)."""
     if isinstance(symbol, Chars):
         return FreeText(symbol)
     plain: list[Chars] = []
@@ -165,7 +165,8 @@ def character(grammar: Grammar, symbol: Symbol) -> FreeText | None:
                 escaped.append((mark, chars))
             case _:
                 return None
-    return FreeText(plain[0], tuple(escaped)) if len(plain) == 1 else None
+    joined = Chars.of(part for chars in plain for part in chars.ranges)
+    return FreeText(joined, tuple(escaped)) if plain else None
 
 
 def unwrapped(grammar: Grammar, symbol: Symbol) -> Symbol:

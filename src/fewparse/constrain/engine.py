@@ -21,8 +21,8 @@ from fewparse.vocabulary import Vocabulary
 
 LIMIT_WORDS = ("limit", "max is", "too complex", "fuel", "too many", "too large", "u16::max")
 MAX_PLACEHOLDERS = 16
-# The engine recurses along chains of rules. It was measured to need up to 4 KB of stack per rule, and a grammar of
-# `Limits.grammar_size` has at most 25,000 rules in a chain: 100 MB. Only the part that is used takes up memory.
+# The engine recurses along chains of rules. It was measured to need up to 4 KB of stack per rule, and a grammar has
+# at most `Limits.rules` of them in a chain: 200 MB. Only the part that is used takes up memory.
 STACK_BYTES = 256 << 20
 
 
@@ -36,7 +36,8 @@ class Limits:
     that breaks the engine is an error: for grammars that are not trusted.
     """
 
-    grammar_size: int = 50_000
+    grammar_size: int = 1_000_000
+    rules: int = 50_000
     compile_seconds: float = 20.0
     state_items: int = 50_000
     nullable_symbols: int = 2_000
@@ -65,6 +66,11 @@ def check_size(grammar: Grammar, limits: Limits) -> None:
         raise LimitExceeded(
             f"the grammar has {grammar.size} symbols; the limit is {limits.grammar_size}",
             "Split it, or use a trie for large sets of names. Spans of a long utterance count too.",
+        )
+    if len(grammar.rules) > limits.rules:
+        raise LimitExceeded(
+            f"the grammar has {len(grammar.rules)} rules; the limit is {limits.rules}",
+            "Write rules with more alternatives, or use a trie for large sets of names.",
         )
     nullable = nullable_names(grammar)
     for name, productions in grammar.rules.items():
@@ -165,21 +171,25 @@ def to_llguidance(grammar: Grammar, placeholders: Mapping[str, int] | None = Non
                 if isinstance(symbol, Ref):
                     symbols.append(names[symbol.name])
                 elif isinstance(symbol, Chars):
-                    symbols.append(classes.setdefault(symbol, f"C{len(classes)}"))
+                    symbols.append(classes.setdefault(symbol, f"c{len(classes)}"))
                 else:
                     symbols.append(terminals(symbol))
                     characters.update(symbol.text)
             alternatives.append(" ".join(symbols) or '""')
         lines.append(f"{names[name]}: " + "\n  | ".join(alternatives))
-    lines += [f"{name}: /{character_class(chars)}/" for chars, name in classes.items()]
-    lines += [f"{terminals(Text(c))}: /{character_class(Chars(((ord(c), ord(c)),)))}/" for c in sorted(characters)]
+    named = [(name, chars) for chars, name in classes.items()]
+    named += [(terminals(Text(char)), Chars(((ord(char), ord(char)),))) for char in sorted(characters)]
+    for name, chars in named:
+        # The engine has at most 65,535 symbols. Each occurrence of a terminal is one of them, so that terminals
+        # are written once, as the only part of a rule: the engine replaces the rule by its terminal.
+        lines += [f"{name}: {name.upper()}", f"{name.upper()}: /{character_class(chars)}/"]
     return '%llguidance {"no_forcing": true}\n' + "\n".join(lines) + "\n"
 
 
 @lru_cache(maxsize=10_000)
 def terminals(literal: Text) -> str:
     """Return the terminals of a literal, one per character."""
-    return " ".join(f"T{ord(char)}" for char in literal.text)
+    return " ".join(f"t{ord(char)}" for char in literal.text)
 
 
 def character_class(chars: Chars) -> str:

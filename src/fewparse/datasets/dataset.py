@@ -4,8 +4,8 @@ A dataset is a package with three files:
 
 domain.toml    the settings of its domains
 sources.json   the published files: repository, commit, and the path and checksum of each file, which is its size
-               and SHA-256 (`bytes`, `sha256`), or the id of its git blob (`git_blob`); `optional` if the domains
-               can be made without the file
+               and SHA-256 (`bytes`, `sha256`), or the id of its git blob (`git_blob`), or nothing if neither is
+               known; `optional` if the domains can be made without the file
 dataset.py     a subclass of `Dataset`, and an instance of it that is listed in `fewparse.datasets.registry`
 """
 
@@ -41,11 +41,11 @@ ONLY_ONCE = "Import from a folder that has the file only once."
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file in the repository of a dataset; `size` is None if it is unknown."""
+    """A file in the repository of a dataset; `size` and `checksum` are None if they are unknown."""
 
     path: PurePosixPath
     size: int | None
-    checksum: Checksum
+    checksum: Checksum | None
     optional: bool = False
 
     @staticmethod
@@ -54,6 +54,8 @@ class PublishedFile:
         optional = entry.get("optional", False)
         if "git_blob" in entry:
             return PublishedFile(PurePosixPath(path), None, Checksum("git blob id", entry["git_blob"]), optional)
+        if "sha256" not in entry:
+            return PublishedFile(PurePosixPath(path), None, None, optional)
         return PublishedFile(PurePosixPath(path), entry["bytes"], Checksum("SHA-256", entry["sha256"]), optional)
 
 
@@ -66,8 +68,8 @@ class Sources:
 
     @property
     def checksums(self) -> dict[str, Checksum]:
-        """The checksum of each file by its name."""
-        return {file.path.name: file.checksum for file in self.files}
+        """The checksum of each file by its name, if it is known."""
+        return {file.path.name: file.checksum for file in self.files if file.checksum is not None}
 
     def is_published(self, path: Path, content: bytes) -> bool:
         """Return False if a published file has this name and another content."""

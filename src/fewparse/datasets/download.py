@@ -1,4 +1,4 @@
-"""Download files of known checksum: interrupted downloads resume, and incomplete files never appear.
+"""Download files, mostly of known checksum: interrupted downloads resume, and incomplete files never appear.
 
 The received bytes remain in a `.part` file next to the target. Each download writes to a scratch file with a
 unique name, which starts as a copy of that one, so that concurrent downloads never write to the same file.
@@ -48,7 +48,7 @@ The total is None if the size of a file is unknown.
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A published file and the path to store it at; `size` is None if it is unknown.
+    """A published file and the path to store it at; `size` and `checksum` are None if they are unknown.
 
     The failure to download an optional file is not an error of the whole download.
     """
@@ -56,7 +56,7 @@ class RemoteFile:
     url: str
     path: Path
     size: int | None
-    checksum: Checksum
+    checksum: Checksum | None
     optional: bool = False
 
     @property
@@ -111,9 +111,11 @@ def fetch_or_explain(file: RemoteFile, report: Callable[[int], None], force: boo
 
 
 def is_complete(path: Path, file: RemoteFile) -> bool:
-    """Return whether the path holds the published file, by its checksum and its size, if that is known."""
+    """Return whether the path holds the published file, by its checksum and its size, as far as they are known."""
     if not os.path.isfile(path) or file.size not in (None, path.stat().st_size):
         return False
+    if file.checksum is None:
+        return True
     with path.open("rb") as content:
         return file.checksum.matches_file(content)
 
@@ -123,7 +125,7 @@ def fetch(file: RemoteFile, report: Callable[[int], None], force: bool = False) 
     file.path.parent.mkdir(parents=True, exist_ok=True)
     scratch = file.path.with_name(f"{file.path.name}.{secrets.token_hex(6)}.part")
     take_over_parts(file.path, scratch)
-    if force:
+    if force or file.checksum is None:  # without a checksum, a damaged part would not be noticed
         scratch.unlink(missing_ok=True)
     try:
         fetch_with_retries(file, scratch, report)
@@ -164,10 +166,8 @@ def fetch_with_retries(file: RemoteFile, scratch: Path, report: Callable[[int], 
             scratch.unlink()
             if resumed:  # the earlier part may be damaged
                 continue
-            raise CorruptData(
-                f"{file.url} is not the published file: its {file.checksum.kind} is not {file.checksum.value}",
-                ALTERNATIVES,
-            )
+            checksum = f": its {file.checksum.kind} is not {file.checksum.value}" if file.checksum else ""
+            raise CorruptData(f"{file.url} is not the published file{checksum}", ALTERNATIVES)
         except RestartRequired:
             scratch.unlink()
         except RetryableError as error:
@@ -181,7 +181,7 @@ def fetch_with_retries(file: RemoteFile, scratch: Path, report: Callable[[int], 
 def fetch_once(file: RemoteFile, scratch: Path, report: Callable[[int], None]) -> None:
     """Request the missing bytes once, and append them to the scratch file."""
     received = scratch.stat().st_size if scratch.exists() else 0
-    if received and is_complete(scratch, file):
+    if received and file.checksum is not None and is_complete(scratch, file):
         return
     if received and received >= file.largest_size:
         raise RestartRequired

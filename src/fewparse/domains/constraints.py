@@ -218,6 +218,7 @@ CONSTRAINT_KINDS: Registry[type[ConstraintKind]] = Registry(
         "trie": "fewparse.domains.constraints:FiniteConstraint",
         "none": "fewparse.domains.constraints:NoConstraint",
         "calls": "fewparse.domains.calls.constraint:CallsConstraint",
+        "sql": "fewparse.domains.sql.constraint:SqlConstraint",
         "json-schema": "fewparse.domains.json_constraints:JsonSchemaConstraint",
         "json-object": "fewparse.domains.json_constraints:JsonObjectConstraint",
     },

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,8 +12,9 @@ from fewparse.constrain.state import Constraint
 from fewparse.datasets.storage import DATA_NOTES, read_data_notes
 from fewparse.domains.constraints import CONSTRAINT_KINDS, ConstraintKind
 from fewparse.domains.examples import EXAMPLES, PAIR, numbered_examples
-from fewparse.domains.functions import Function, load_function
+from fewparse.domains.functions import Function, database_executor, load_function
 from fewparse.domains.schema import DomainTable
+from fewparse.domains.trust import not_trusted
 from fewparse.errors import (
     DomainError,
     ExecutionError,
@@ -203,7 +203,7 @@ class Domain:
                 f"the grammar derives the program of none of the {len(paired)} examples of {self.name}",
                 f"{self._check_command} shows where each of them fails.",
             )
-        targeted = replace(self, examples=usable, underivable=len(paired) - len(usable))
+        targeted = replace(self, examples=usable, underivable=self.underivable + len(paired) - len(usable))
         shared = {name: self.__dict__[name] for name in LOADED_ONCE if name in self.__dict__}
         targeted.__dict__.update(shared)
         return targeted
@@ -293,7 +293,11 @@ class Domain:
     @cached_property
     def executor(self) -> Function | None:
         """The function that executes programs, loaded on first use; raises `UsageError` if code may not run."""
-        return self._function("executor", self.table.executor)
+        if self.table.database is None:
+            return self._function("executor", self.table.executor)
+        if not self.allow_code:
+            raise UsageError(*self.not_trusted("executor"))
+        return database_executor(self.table.database, self.data)
 
     @cached_property
     def normal_form(self) -> Function | None:
@@ -308,12 +312,9 @@ class Domain:
         return load_function(self.folder, key, name, self.installed)
 
     def not_trusted(self, key: str) -> tuple[str, str]:
-        """Return why a function is not run, and what to do."""
-        return (
-            f"the {key.replace('_', ' ')} was not run: the folder is not trusted",
-            f"Review its code, then: fewparse trust {shlex.quote(str(self.folder))}, or --allow-code "
-            "(in Python, allow_code=True).",
-        )
+        """Return why a function is not run, or a database is not opened, and what to do."""
+        is_database = key == "executor" and self.table.database is not None
+        return not_trusted(self.folder, "database" if is_database else key)
 
     def require_code(self) -> None:
         """Raise `UsageError` if domain.toml names functions that are used without a request and may not run."""
@@ -324,11 +325,11 @@ class Domain:
     @property
     def executes(self) -> bool:
         """Whether programs are executed without a request: there is an executor, and `execute` is `always`."""
-        return self.table.executor is not None and self.table.execute == "always"
+        return self.table.has_executor and self.table.execute == "always"
 
     def execute(self, program: str) -> Any:
         """Return the denotation of a program, a JSON value; raise `ExecutionError` if it has none."""
-        if self.table.executor is None:
+        if not self.table.has_executor:
             raise ExecutionError(f"the domain {self.name} has no executor")
         if not self.allow_code:
             raise ExecutionError(*self.not_trusted("executor"))

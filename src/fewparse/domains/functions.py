@@ -1,15 +1,20 @@
-"""Load the functions that `domain.toml` names: from a file of the folder, or from a package that declares them."""
+"""Load the functions that `domain.toml` names, from its folder or a package that declares them; its database."""
 
 import importlib
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fewparse.domains.execution import IsolatedFunction, LoadError, call_directly
+from fewparse.domains.sql.execution import DatabaseExecutor
+from fewparse.domains.sql.urls import parse_url
 from fewparse.errors import DomainError
 from fewparse.files import path_inside
+
+if TYPE_CHECKING:
+    from fewparse.domains.schema import DatabaseTable
 
 Function = Callable[[str], Any]
 ENTRY_POINTS = {"executor": "fewparse.executors", "normal_form": "fewparse.normal_forms"}
@@ -57,6 +62,18 @@ def load_function(folder: Path, key: str, name: str, installed: bool) -> Functio
         if error.missing:
             raise missing from None
         raise DomainError(f"{what} cannot be loaded: {error}", settings, hint=error.hint) from None
+
+
+def database_executor(settings: "DatabaseTable", folder: Path) -> DatabaseExecutor:
+    """Return the executor of queries on a database; a relative path in its URL starts at the folder."""
+    url = parse_url(settings.url).relative_to(folder).with_password_of(settings.password_variable)
+    return DatabaseExecutor(url, settings.schemas, settings.max_rows, settings.max_seconds)
+
+
+def check_executor(executor: Function | None) -> None:
+    """Raise `DatabaseError` if an executor cannot open its database, before anything depends on it."""
+    if isinstance(executor, DatabaseExecutor):
+        executor.check()
 
 
 def is_declared(name: str, key: str) -> bool:

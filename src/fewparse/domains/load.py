@@ -16,7 +16,7 @@ from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR
 from fewparse.domains.schema import ConstraintTable, read_domain_table
-from fewparse.errors import DataUnavailable, DomainError, UnknownName, UsageError
+from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, UnknownName, UsageError
 from fewparse.files import exists, path_inside, user_path
 from fewparse.registry import Registry
 
@@ -107,7 +107,17 @@ def load_domain(
         raise DomainError(f"there are no examples, and the constraint `{table.constraint.kind}` needs some", path)
     if pool is not None and not 1 <= pool <= len(examples):
         raise UsageError(f"the pool is {pool} of {len(examples)} examples", "Use at least one, at most all.")
-    return replace(domain, examples=tuple(map(domain.without_foreign_canonical, examples[: pool or table.pool])))
+    chosen = tuple(map(domain.without_foreign_canonical, examples[: pool or table.pool]))
+    usable = tuple(example for example in chosen if is_canonical(example.program, domain))
+    return replace(domain, examples=usable, underivable=len(chosen) - len(usable))
+
+
+def is_canonical(program: str, domain: Domain) -> bool:
+    """Return whether a program is as the constraint writes it; one of a benchmark may not be."""
+    try:
+        return domain.data == domain.folder or domain.constraint_kind.canonical_program(program) == program
+    except InvalidProgram:
+        return False
 
 
 def check_benchmark(domain: Domain, data: Path) -> None:
@@ -123,7 +133,7 @@ def check_benchmark(domain: Domain, data: Path) -> None:
 
 
 def with_kind(settings: ConstraintTable, kind: str, name: str) -> ConstraintTable:
-    """Return the settings of a constraint with another kind; raise `UsageError` if that needs settings of its own."""
+    """Return the settings of a constraint with another kind; raise `UsageError` if that needs further settings."""
     table = CONSTRAINT_KINDS[kind].table or ConstraintTable
     if isinstance(settings, table):
         return settings.model_copy(update={"kind": kind})

@@ -12,12 +12,16 @@ from pydantic import (
     Field,
     Strict,
     ValidationError,
+    ValidationInfo,
     create_model,
+    field_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from fewparse.domains.constraints import CONSTRAINT_KINDS
-from fewparse.errors import MAX_NAME, DomainError, UnknownName
+from fewparse.domains.sql.execution import ALL_ROWS, MAX_ROWS
+from fewparse.domains.sql.urls import parse_url
+from fewparse.errors import MAX_NAME, DomainError, UnknownName, UsageError
 from fewparse.example import Target
 from fewparse.files import MAX_NAME_BYTES, parse_toml, read_text
 from fewparse.grammar.induction.induce import MergeLevel
@@ -157,6 +161,31 @@ class SearchTable(Table):
     max_tokens: Annotated[MaxTokensTable, BeforeValidator(for_both_targets)] = MaxTokensTable()
 
 
+def check_database_url(text: str) -> str:
+    """Validate the URL of a database, which must not contain a password."""
+    try:
+        url = parse_url(text)
+    except UsageError as error:
+        raise PydanticCustomError("url", "{text}", {"text": f"{error.message}. {error.hint}"}) from None
+    if url.password is not None:
+        raise PydanticCustomError(
+            "password",
+            "the URL contains a password: remove it, and name an environment variable that has it in "
+            "`password_variable`",
+        )
+    return url.text
+
+
+class DatabaseTable(Table):
+    """[database]: the database on which programs are executed as queries; see docs/sql.md."""
+
+    url: Annotated[str, AfterValidator(check_database_url)]
+    password_variable: Annotated[str | None, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)] = None
+    schemas: Names = ()
+    max_rows: Annotated[int, Field(ge=1, le=ALL_ROWS)] = MAX_ROWS
+    max_seconds: Annotated[float | None, Field(gt=0, le=86_400)] = None
+
+
 class DomainTable(Table):
     """The whole file."""
 
@@ -175,6 +204,19 @@ class DomainTable(Table):
     constraint: ConstraintTable = ConstraintTable()
     search: SearchTable = SearchTable()
     tuned: SearchTable | None = None
+    database: DatabaseTable | None = None
+
+    @field_validator("database")
+    @classmethod
+    def _is_the_only_executor(cls, database: DatabaseTable | None, info: ValidationInfo) -> DatabaseTable | None:
+        if database is not None and info.data.get("executor") is not None:
+            raise PydanticCustomError("executor", "a domain has an `executor` or a [database], not both")
+        return database
+
+    @property
+    def has_executor(self) -> bool:
+        """Whether programs can be executed: by a function, or on a database."""
+        return self.executor is not None or self.database is not None
 
     def search_for(self, adapted: bool) -> SearchTable:
         """Return [search]; with an adapter, overridden by [tuned]."""

@@ -1,4 +1,4 @@
-"""Which domain folders the user trusts, so that the command line runs their code.
+"""Which domain folders the user trusts, so that the command line runs their code and opens their databases.
 
 Each trusted folder has a record, a small JSON file, in the user's configuration folder. The name of the record is
 a hash of the folder's resolved path: a folder that was moved is not trusted, and commands that run at the same
@@ -8,6 +8,7 @@ time never change each other's records.
 import hashlib
 import json
 import os
+import shlex
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,16 @@ def is_trusted(folder: Path, on_warning: Callable[[str], None] = lambda message:
     elif owner != record["owner"]:
         on_warning(f"{folder} is no longer trusted: it belongs to another user than before")
     return not writable and record == {"folder": str(resolved), "owner": owner}
+
+
+def not_trusted(folder: Path, key: str) -> tuple[str, str]:
+    """Return why a function that domain.toml names is not run, or its database is not opened, and what to do."""
+    is_database = key == "database"
+    return (
+        f"the {key.replace('_', ' ')} was not {'opened' if is_database else 'run'}: the folder is not trusted",
+        f"Review {'[database] in its domain.toml' if is_database else 'its code'}, then: "
+        f"fewparse trust {shlex.quote(str(folder))}, or --allow-code (in Python, allow_code=True).",
+    )
 
 
 def trusted_folders(on_warning: Callable[[str], None]) -> list[Path]:

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any, Literal
 
 from fewparse.domains.domain import Domain
+from fewparse.domains.sql.execution import DatabaseExecutor
+from fewparse.domains.sql.judge import RowJudge
 from fewparse.errors import ExecutionError
 
 FAILED = object()
@@ -21,6 +23,7 @@ class Judge:
 
     If a domain has no executor, or executes on request only, both must have the same normal form; if it has no
     normal form either, they must be identical. A program that fails to execute or has no normal form is wrong.
+    Queries on a database must have the same rows, see `RowJudge`.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -39,9 +42,16 @@ class Judge:
         """Return whether a program is equivalent to the gold one; None is always wrong."""
         if program is None or self.criterion == "text":
             return program == gold
+        if self.criterion == "answer" and isinstance(self._domain.executor, DatabaseExecutor):
+            return self._row_judge.is_correct(program, gold)
         evaluate = self._answer if self.criterion == "answer" else self._normal_form
         value = evaluate(program)
         return value is not FAILED and bool(value == evaluate(gold))
+
+    @cached_property
+    def _row_judge(self) -> RowJudge:
+        assert isinstance(self._domain.executor, DatabaseExecutor)
+        return RowJudge(self._domain.executor)
 
     def execute(self, program: str) -> Any:
         """Return the cached answer of a program; raise `ExecutionError` if it fails."""

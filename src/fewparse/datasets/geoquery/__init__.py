@@ -1,0 +1,1 @@
+"""GeoQuery (Zelle and Mooney, 1996): questions about US geography, as SQL."""

@@ -1,0 +1,1 @@
+"""SQL domains: a grammar, canonical English and execution from the schema of a database."""
