@@ -3,7 +3,7 @@
 import inspect
 from dataclasses import fields
 
-from fewparse.cli import evaluate, parse, reproduce, tune
+from fewparse.cli import evaluate, experiment, parse, reproduce, tune
 from fewparse.domains.schema import ConstraintTable, DomainTable, RetrieveTable, SearchTable
 from fewparse.experiment.grid import AXES
 from fewparse.lm.http.budget import BudgetLimits
@@ -28,9 +28,9 @@ def test_options_of_parse_and_eval_have_their_names_in_python() -> None:
     assert parameters(evaluate.evaluation) - {"split", "limit", "compare", "out"} <= PYTHON | REMOTE
 
 
-def test_options_of_reproduce_have_their_names_in_grids() -> None:
+def test_options_of_reproduce_have_their_names_in_grids_and_experiments() -> None:
     own = {"table", "dataset", "full", "limit", "data", "out", "run", "dry_run", "markdown"}
-    assert parameters(reproduce.reproduce) - own <= set(AXES) | REMOTE
+    assert parameters(reproduce.reproduce) - own <= set(AXES) | REMOTE | parameters(experiment.experiment)
 
 
 def test_every_option_of_the_search_is_on_the_command_line() -> None:
