@@ -18,6 +18,7 @@ from fewparse.json_schema.formats import format_checker
 from fewparse.json_schema.loops import check_loops
 from fewparse.json_schema.negation import negation
 from fewparse.json_schema.numbers import NumberError, constant, has_common_multiple
+from fewparse.json_schema.patterns import UNWRITABLE
 from fewparse.json_schema.pruning import Pruner, walk
 from fewparse.json_schema.types import ANY_TYPE, Types, common, type_of, types_of
 
@@ -28,8 +29,6 @@ WITHOUT_EFFECT = frozenset(("additionalItems", "exclusiveMinimum", "exclusiveMax
 FOREIGN = frozenset(("const", "if", "propertyNames", "dependencies", "dependentRequired", "dependentSchemas"))
 """Keywords that are enforced in all drafts, even in those that do not have them."""
 MAX_EMITTED = 100_000
-UNWRITABLE = frozenset(map(chr, (*range(0x20), 0x7F))) - frozenset("\b\t\n\f\r")
-"""Characters that JSON texts could only have as \\u escapes, which are never generated."""
 
 
 @dataclass(frozen=True)
@@ -294,6 +293,6 @@ def writable(value: Any) -> Any:
         return [writable(member) for member in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return constant(value)
-    if isinstance(value, str) and not UNWRITABLE.isdisjoint(value):
+    if isinstance(value, str) and any(char in UNWRITABLE for char in value):
         raise NumberError("", "a text with control characters cannot be enforced")
     return value
