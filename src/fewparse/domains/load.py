@@ -123,7 +123,7 @@ def check_benchmark(domain: Domain, data: Path) -> None:
 
 
 def with_kind(settings: ConstraintTable, kind: str, name: str) -> ConstraintTable:
-    """Return the settings of a constraint with another kind; raise `UsageError` if that needs settings of its own."""
+    """Return the settings of a constraint with another kind; raise `UsageError` if it needs further settings."""
     table = CONSTRAINT_KINDS[kind].table or ConstraintTable
     if isinstance(settings, table):
         return settings.model_copy(update={"kind": kind})

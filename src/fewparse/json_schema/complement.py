@@ -1,15 +1,17 @@
 """The complement of a regular expression: the texts in which it is not found.
 
-The expression becomes a nondeterministic automaton (Thompson), that a deterministic one (subset construction), whose
-complement becomes an expression again (state elimination).
+The expression becomes a nondeterministic automaton (Thompson), that a deterministic one (subset construction),
+whose complement becomes an expression again (state elimination).
 """
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
+from re import _constants as op  # type: ignore[attr-defined]
 from typing import Any
 
 from fewparse.grammar.rules import LAST_CODE_POINT, SURROGATES, Chars
-from fewparse.json_schema.patterns import CHARACTERS, Item, PatternError, Writer, character_class, op, parse
+from fewparse.json_schema.patterns import CHARACTERS, Item, PatternError, Writer, character_class, parse
 
 MAX_NFA_STATES = 3_000
 MAX_DFA_STATES = 150
@@ -21,7 +23,8 @@ NEWLINE = Chars.of([(10, 10)])
 def complement(pattern: str) -> str | None:
     """Return a pattern of the engine for the texts in which a pattern of a schema is not found.
 
-    None means that it is found in all texts. Raises `PatternError` if the pattern is not valid or not regular, or if its complement is too large.
+    None means that it is found in all texts. Raises `PatternError` if the pattern is not valid or not regular, or
+    if its complement is too large.
     """
     tree, flags = parse(pattern)
     if flags & re.IGNORECASE:
@@ -34,7 +37,7 @@ def complement(pattern: str) -> str | None:
 
 
 class Nfa:
-    """An automaton over characters; state 0 is the start and state 1 accepts. None is a step without a character."""
+    """An automaton over characters; state 0 is the start, state 1 accepts, and a step may have no character."""
 
     def __init__(self, writer: Writer) -> None:
         self.steps: list[list[tuple[Chars | None, int]]] = [[], []]
@@ -112,13 +115,10 @@ class Dfa:
     """The deterministic automaton of a nondeterministic one."""
 
     def __init__(self, nfa: Nfa) -> None:
-        self._classes = partition({chars for steps in nfa.steps for chars, _ in steps if chars is not None})
-        members = {
-            chars: [i for i, part in enumerate(self._classes) if chr(part.ranges[0][0]) in chars]
-            for steps in nfa.steps
-            for chars, _ in steps
-            if chars is not None
-        }
+        used = {chars for steps in nfa.steps for chars, _ in steps if chars is not None}
+        self._classes = partition(used)
+        firsts = [chr(part.ranges[0][0]) for part in self._classes]
+        members = {chars: [i for i, first in enumerate(firsts) if first in chars] for chars in used}
         start = nfa.closure([0])
         self._numbers = {start: 0}
         self._steps: list[dict[int, int]] = []
@@ -142,7 +142,7 @@ class Dfa:
         self._accepting = {number for states, number in self._numbers.items() if 1 in states}
 
     def complement(self) -> str | None:
-        """Return an expression for the texts that are not accepted, by state elimination; None if there are none."""
+        """Return an expression for the texts that are not accepted, None if there are none."""
         count = len(self._steps)
         start, end = count, count + 1
         edges: dict[tuple[int, int], str] = {(start, 0): ""}
@@ -186,7 +186,7 @@ def partition(classes: set[Chars]) -> list[Chars]:
     ordered = sorted(cuts)
     groups: dict[frozenset[int], list[tuple[int, int]]] = {}
     numbered = list(classes)
-    for low, following in zip(ordered, ordered[1:], strict=False):
+    for low, following in pairwise(ordered):
         if chr(low) not in SURROGATES:
             key = frozenset(i for i, chars in enumerate(numbered) if chr(low) in chars)
             groups.setdefault(key, []).append((low, following - 1))

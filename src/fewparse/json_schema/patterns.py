@@ -1,15 +1,15 @@
-"""Regular expressions of JSON Schemas, rewritten for the engine.
+r"""Regular expressions of JSON Schemas, rewritten for the engine.
 
 JSON Schema has patterns of ECMAScript, `jsonschema` reads them as Python's, and the engine as Rust's; the three
-differ in classes such as \\w, in what a dot and a dollar match, and in the syntax of sets. A pattern is parsed by
-Python's own parser and written with explicit code points, so that every text that the engine allows matches for
-Python and for ECMAScript.
+differ in classes such as \w, in what a dot and a dollar match, and in the syntax of sets. A pattern is parsed by
+Python's own parser and written with explicit code points. Where ECMAScript and Python differ in a class, the
+characters of both are allowed, so that the text matches for both.
 """
 
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from fewparse.grammar.rules import LAST_CODE_POINT, Chars
 ANYTHING = "(?s:.*)"
 MAX_ALTERNATIVES = 256
 MAX_LENGTH = 10_000
+MAX_COUNT = 10_000
 Item = tuple[Any, Any]
 """An operation of Python's parser and its arguments."""
 
@@ -36,14 +37,14 @@ BEGINNINGS = (op.AT_BEGINNING, op.AT_BEGINNING_STRING)
 ENDS = (op.AT_END, op.AT_END_STRING)
 CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
 UNWRITABLE = Chars.of([(0, 7), (0xB, 0xB), (0xE, 0x1F), (0x7F, 0x7F)])
-"""Control characters that JSON texts could only have as \\u escapes, which are never generated."""
+r"""Control characters that JSON texts could only have as \u escapes, which are never generated."""
 LINE_BREAKS = "\n\r\u2028\u2029"
 ASCII_CLASSES = {"d": "0-9", "w": "0-9A-Za-z_"}
 ECMA_SPACES = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
 
 class PatternError(ValueError):
-    """A pattern that is invalid, or that the engine cannot enforce; `at` is the offset of the mistake, if known."""
+    """A pattern that is invalid, or that the engine cannot enforce; `at` is the offset of the mistake."""
 
     def __init__(self, message: str, at: int | None = None) -> None:
         super().__init__(message)
@@ -51,7 +52,7 @@ class PatternError(ValueError):
 
 
 class Category(NamedTuple):
-    """The characters of a class such as \\w: those of Python and ECMAScript, and those of either."""
+    r"""The characters of a class such as \w: those of both Python and ECMAScript, and those of either."""
 
     both: Chars
     either: Chars
@@ -79,11 +80,26 @@ def parse(pattern: str) -> tuple[list[Item], int]:
             warnings.simplefilter("ignore")
             re.compile(pattern)  # cached, so that `jsonschema` shows no warnings later
             tree = _parser.parse(pattern)
+        check_counts(tree)
     except re.error as error:
         raise PatternError(f"it is not a valid regular expression: {error.msg}", error.pos) from None
     except (RecursionError, OverflowError):
         raise PatternError("it is too complex") from None
     return list(tree), tree.state.flags
+
+
+def check_counts(items: Iterable[Item], factor: int = 1) -> None:
+    """Raise `PatternError` if nested repetitions together repeat something too often."""
+    for operation, value in items:
+        if operation in (op.MAX_REPEAT, op.MIN_REPEAT):
+            low, high, inner = value
+            times = factor * max(1, low if high is op.MAXREPEAT else high)
+            if times > MAX_COUNT:
+                raise PatternError(f"it repeats something more than {MAX_COUNT:,} times")
+            check_counts(inner, times)
+        elif operation in (op.SUBPATTERN, op.BRANCH):
+            for branch in [value[3]] if operation is op.SUBPATTERN else value[1]:
+                check_counts(branch, factor)
 
 
 def short_matches(pattern: str) -> list[str]:
@@ -115,9 +131,9 @@ def sample(chars: Chars) -> str:
 
 
 class Writer:
-    """Writes a parsed pattern for the engine; `flags` are its global flags.
+    r"""Writes a parsed pattern for the engine; `flags` are its global flags.
 
-    With `either`, classes such as \\w have the characters of Python or ECMAScript, otherwise those of both.
+    With `either`, classes such as \w have the characters of Python or ECMAScript, otherwise those of both.
     """
 
     def __init__(self, flags: int, either: bool = False) -> None:
@@ -135,7 +151,7 @@ class Writer:
         return f"^(?:{'|'.join(dict.fromkeys(written))})$"
 
     def searched(self, tree: list[Item]) -> Iterator[tuple[list[Item], bool, bool]]:
-        """Yield the alternatives of a pattern without their anchors: items, at the start or not, at the end or not.
+        """Yield alternatives of a pattern without anchors, and whether each is at the start and at the end.
 
         Raises `PatternError` for a pattern that cannot be written.
         """
@@ -235,9 +251,9 @@ def spans(text: str) -> list[tuple[int, int]]:
     return [(ord(first), ord(last or first)) for first, last in found]
 
 
-@lru_cache(maxsize=None)
+@cache
 def category(name: str, negated: bool) -> Category:
-    """Return the characters of \\d, \\w or \\s, given the name of Python's parser, or of the negated class."""
+    r"""Return the characters of \d, \w or \s, given the name of Python's parser, or of the negated class."""
     letter = {"DIGIT": "d", "WORD": "w", "SPACE": "s"}[name]
     matches = re.finditer(rf"\{letter}+", all_characters())
     python = Chars.of((ord(match[0][0]), ord(match[0][-1])) for match in matches)
@@ -265,19 +281,15 @@ def literal(text: str) -> str:
 
 def none_of(texts: Sequence[str]) -> str:
     """Return a pattern of the engine for all texts except some."""
-    return f"^(?:{'|'.join(_not_in({text: None for text in texts}, '', ''))})$"
+    return f"^(?:{'|'.join(_not_in(set(texts), ''))})$"
 
 
-def _not_in(texts: Iterable[str], prefix: str, written: str) -> Iterable[str]:
-    """Yield patterns of the texts that start with a prefix and are not among some."""
-    following = sorted(
-        {text[len(prefix)] for text in texts if text.startswith(prefix) and len(text) > len(prefix)}
-    )
+def _not_in(texts: set[str], prefix: str) -> Iterator[str]:
+    """Yield patterns of the texts that start with a prefix and are not among some, which start with it too."""
+    following = sorted({text[len(prefix)] for text in texts if text != prefix})
     if prefix not in texts:
-        yield written
+        yield literal(prefix)
     other = character_class(Chars.of([(ord(char), ord(char)) for char in following]).negated())
-    yield f"{written}{other}{ANYTHING}"
+    yield f"{literal(prefix)}{other}{ANYTHING}"
     for char in following:
-        yield from _not_in(
-            [text for text in texts if text.startswith(prefix + char)], prefix + char, written + literal(char)
-        )
+        yield from _not_in({text for text in texts if text.startswith(prefix + char)}, prefix + char)

@@ -4,7 +4,7 @@ Every keyword is rewritten into an equivalent combination of keywords that the e
 with its path; only annotations are left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -38,7 +38,7 @@ class OneOf:
     part: Subschema
     types: Types
     emitted: dict[str, Any]
-    branches: list[tuple[Subschema, Emitted]]
+    branches: Sequence[tuple[Subschema, Emitted]]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Translator:
             one_of.emitted["anyOf"] = exclusive
 
     def check_divisors(self, root: Emitted) -> None:
-        """Raise `SchemaError` for divisors whose common multiples the engine computes wrongly, as they are large."""
+        """Raise `SchemaError` for divisors whose common multiples are too large for the engine."""
         for schema in walk(root, self.definitions):
             members = [
                 {each["multipleOf"] for each in walk(member, self.definitions) if "multipleOf" in each}
