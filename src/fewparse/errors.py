@@ -196,7 +196,7 @@ class ResultsError(SourceError):
 class InvalidProgram(FewparseError):
     """A program that cannot be written as the domain's constraint writes it.
 
-    `message` continues "the program"; `at` is the offset of the mistake, and `expected` what could be there instead.
+    `message` continues "the program"; `at` is the offset of the mistake, `expected` what could be there instead.
     """
 
     def __init__(

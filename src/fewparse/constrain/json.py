@@ -28,8 +28,8 @@ from fewparse.vocabulary import BYTES, Vocabulary
 OPTIONS = {"whitespace_flexible": False, "json_allowed_escapes": 'nrbtf\\"'}
 MAX_TRIALS = 500
 NOT_GENERATED = (
-    "Control characters and numbers with very many digits are never generated; nor are values that are valid under "
-    "one branch of a oneOf, if it cannot be excluded that another one is valid."
+    "Control characters and numbers with very many digits are never generated; nor are values that are valid "
+    "under one branch of a oneOf, if it cannot be excluded that another one is valid."
 )
 REASONS = (
     ("Unsatisfiable schema", "no value is valid here, because its conditions contradict each other"),

@@ -21,8 +21,8 @@ def short_ending(start: JsonState, examples: Sequence[bytes] = ()) -> bytes | No
 
     `examples` are contents that strings may need to have, such as texts with the patterns of a schema.
 
-    The first attempt takes what closes something wherever it can. If that does not end, as in a string whose pattern
-    has an unbounded repetition, further attempts choose at random.
+    The first attempt takes what closes something wherever it can. If that does not end, as in a string whose
+    pattern has an unbounded repetition, further attempts choose at random.
     """
     for seed in range(MAX_ATTEMPTS):
         found = _attempt(start, examples, random.Random(seed), always_close=seed == 0)

@@ -1,7 +1,7 @@
 """Where a prefix of a compact JSON text ends: the open objects and arrays, and what they contain so far.
 
-The texts are prefixes of well-formed JSON, which the engine ensures. The scan finds keys that are repeated, and items
-that are repeated where a schema demands that they are unique.
+The texts are prefixes of well-formed JSON, which the engine ensures. The scan finds keys that are repeated, and
+items that are repeated where a schema demands that they are unique.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""States of JSON texts in which no key, and no item that must be unique, is repeated: the engine does not see to it."""
+"""States of JSON texts without repetitions of keys, and of items that must be unique."""
 
 import re
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ EXPONENT = re.compile(rb"[.eE]|[0-9]{3}")
 
 
 class JsonState(State):
-    """A state of the engine that also rejects repetitions.
+    """A state of the engine that also rejects repetitions, and numbers that are too large for a float.
 
-    `text` is the prefix, and `scan` where it ends. With `finite_keys`, an object may have so few possible keys that
-    all of them are used; then a further key must not be started.
+    `text` is the prefix, and `scan` where it ends. With `finite_keys`, an object may have so few possible keys
+    that all of them are used; then a further key must not be started.
     """
 
     def __init__(self, inner: State, text: bytes, scan: Scan, finite_keys: bool) -> None:

@@ -6,9 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 from fewparse.constrain.state import State
-from fewparse.json_schema.translate import Translation
-from fewparse.json_schema.pruning import in_place_schemas, walk
 from fewparse.json_schema.emitted import Emitted
+from fewparse.json_schema.pruning import in_place_schemas, walk
+from fewparse.json_schema.translate import Translation
 
 MAX_ORDERS = 8
 MAX_STEPS = 200_000
@@ -49,7 +49,7 @@ class JsonWriter:
     def _sequence(
         self, state: State | None, opening: bytes, members: list[tuple[bytes, Any]], closing: bytes
     ) -> Iterator[tuple[bytes, State]]:
-        """Yield the text of an array or object if it may follow a state; each member is written in its first way."""
+        """Yield the text of an array or object if it may follow; each member is written in its first way."""
         pieces = [opening]
         state = state and self._advance(state, opening)
         for i, (name, member) in enumerate(members):

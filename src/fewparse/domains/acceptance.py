@@ -1,4 +1,4 @@
-"""Decide whether a text is well-formed under a grammar, a JSON Schema or the constraint of a domain, and where not."""
+"""Decide whether a text is well-formed under a grammar, a JSON Schema or the constraint of a domain."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property

@@ -220,9 +220,10 @@ class AssertionWriter:
 def selections(
     limits: dict[str, int], required: int, optional: list[str], is_open: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield schemas, one for each way to meet limits on the number of properties, by which optional ones are present.
+    """Yield schemas, one for each way to meet limits on the number of properties.
 
-    `required` is how many further properties are always present. An open object may have other ones as well.
+    They say which optional properties are present; `required` further ones always are. An open object may have
+    other ones as well.
     """
     least = max(0, limits.get("minProperties", 0) - required)
     most = limits.get("maxProperties")

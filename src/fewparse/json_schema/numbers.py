@@ -1,8 +1,8 @@
 """The keywords of numbers, rewritten so that the engine enforces them exactly.
 
-The engine compares decimal digits, `jsonschema` compares Python's numbers: integers of any size, and floats. The
-engine reads numbers of a schema as floats, exactly if they have at most 15 digits. So bounds are rounded inwards to
-15 digits, and excluded bounds become the next number of 15 digits.
+The engine compares decimal digits, `jsonschema` compares Python's numbers: integers of any size, and floats.
+The engine reads numbers of a schema as floats, exactly if they have at most 15 digits. So bounds are rounded
+inwards to 15 digits, and excluded bounds become the next number of 15 digits.
 """
 
 import math

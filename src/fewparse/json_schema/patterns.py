@@ -1,15 +1,15 @@
-"""Regular expressions of JSON Schemas, rewritten for the engine.
+r"""Regular expressions of JSON Schemas, rewritten for the engine.
 
 JSON Schema has patterns of ECMAScript, `jsonschema` reads them as Python's, and the engine as Rust's; the three
-differ in classes such as \\w, in what a dot and a dollar match, and in the syntax of sets. A pattern is parsed by
-Python's own parser and written with explicit code points, so that every text that the engine allows matches for
-Python and for ECMAScript.
+differ in classes such as \w, in what a dot and a dollar match, and in the syntax of sets. A pattern is parsed by
+Python's own parser and written with explicit code points. Where ECMAScript and Python differ in a class, the
+characters of both are allowed, so that the text matches for both.
 """
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from fewparse.grammar.rules import LAST_CODE_POINT, Chars
 ANYTHING = "(?s:.*)"
 MAX_ALTERNATIVES = 256
 MAX_LENGTH = 10_000
+MAX_COUNT = 10_000
 Item = tuple[Any, Any]
 """An operation of Python's parser and its arguments."""
 
@@ -32,14 +33,18 @@ REFUSED = {
     op.POSSESSIVE_REPEAT: "possessive quantifiers",
     op.AT: "word boundaries, and anchors inside of the pattern,",
 }
+BEGINNINGS = (op.AT_BEGINNING, op.AT_BEGINNING_STRING)
+ENDS = (op.AT_END, op.AT_END_STRING)
 CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
+UNWRITABLE = Chars.of([(0, 7), (0xB, 0xB), (0xE, 0x1F), (0x7F, 0x7F)])
+r"""Control characters that JSON texts could only have as \u escapes, which are never generated."""
 LINE_BREAKS = "\n\r\u2028\u2029"
 ASCII_CLASSES = {"d": "0-9", "w": "0-9A-Za-z_"}
 ECMA_SPACES = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
 
 class PatternError(ValueError):
-    """A pattern that is invalid, or that the engine cannot enforce; `at` is the offset of the mistake, if known."""
+    """A pattern that is invalid, or that the engine cannot enforce; `at` is the offset of the mistake."""
 
     def __init__(self, message: str, at: int | None = None) -> None:
         super().__init__(message)
@@ -47,7 +52,7 @@ class PatternError(ValueError):
 
 
 class Category(NamedTuple):
-    """The characters of a class such as \\w: those of Python and ECMAScript, and those of either."""
+    r"""The characters of a class such as \w: those of both Python and ECMAScript, and those of either."""
 
     both: Chars
     either: Chars
@@ -62,25 +67,45 @@ def to_engine(pattern: str) -> str:
 
     Raises `PatternError` if the pattern is not valid, or not regular.
     """
+    tree, flags = parse(pattern)
+    return Writer(flags).whole(tree)
+
+
+def parse(pattern: str) -> tuple[list[Item], int]:
+    """Return a pattern as Python's parser reads it, and its flags; raise `PatternError` if it is not valid."""
     if len(pattern) > MAX_LENGTH:
         raise PatternError(f"it has more than {MAX_LENGTH:,} characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            re.compile(pattern)  # cached, so that `jsonschema` shows no warnings later
             tree = _parser.parse(pattern)
-        return Writer(tree.state.flags).whole(tree)
+        check_counts(tree)
     except re.error as error:
         raise PatternError(f"it is not a valid regular expression: {error.msg}", error.pos) from None
     except (RecursionError, OverflowError):
         raise PatternError("it is too complex") from None
+    return list(tree), tree.state.flags
+
+
+def check_counts(items: Iterable[Item], factor: int = 1) -> None:
+    """Raise `PatternError` if nested repetitions together repeat something too often."""
+    for operation, value in items:
+        if operation in (op.MAX_REPEAT, op.MIN_REPEAT):
+            low, high, inner = value
+            times = factor * max(1, low if high is op.MAXREPEAT else high)
+            if times > MAX_COUNT:
+                raise PatternError(f"it repeats something more than {MAX_COUNT:,} times")
+            check_counts(inner, times)
+        elif operation in (op.SUBPATTERN, op.BRANCH):
+            for branch in [value[3]] if operation is op.SUBPATTERN else value[1]:
+                check_counts(branch, factor)
 
 
 def short_matches(pattern: str) -> list[str]:
     """Return short texts in which a valid pattern is found, one for each of its alternatives."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tree = _parser.parse(pattern)
-    writer = Writer(tree.state.flags)
+    tree, flags = parse(pattern)
+    writer = Writer(flags)
     branches = alternatives(tree[0]) if len(tree) == 1 and tree[0][0] is op.BRANCH else [tree]
     return [_shortest(branch, writer) for branch in branches]
 
@@ -106,28 +131,38 @@ def sample(chars: Chars) -> str:
 
 
 class Writer:
-    """Writes a parsed pattern for the engine; `flags` are its global flags."""
+    r"""Writes a parsed pattern for the engine; `flags` are its global flags.
 
-    def __init__(self, flags: int) -> None:
+    With `either`, classes such as \w have the characters of Python or ECMAScript, otherwise those of both.
+    """
+
+    def __init__(self, flags: int, either: bool = False) -> None:
         if flags & (re.MULTILINE | re.LOCALE):
             raise PatternError("the flags `m` and `L` cannot be enforced")
         self._flags = flags
+        self._either = either
 
-    def whole(self, tree: Iterable[Item]) -> str:
+    def whole(self, tree: list[Item]) -> str:
         """Write a pattern that is searched as one that matches the whole text."""
-        written = []
-        for items in self._anchored(list(tree)):
-            anchored = [
-                item == (op.AT, op.AT_BEGINNING) or item == (op.AT, op.AT_BEGINNING_STRING) for item in items
-            ]
-            first = anchored.index(False) if False in anchored else len(items)
-            ends = [item == (op.AT, op.AT_END) or item == (op.AT, op.AT_END_STRING) for item in items[first:]]
-            last = len(items)
-            while last > first and ends[last - first - 1]:
-                last -= 1
-            before, after = "" if first else ANYTHING, "" if last < len(items) else ANYTHING
-            written.append(before + self._sequence(items[first:last]) + after)
+        written = [
+            ("" if at_start else ANYTHING) + self._sequence(items) + ("" if at_end else ANYTHING)
+            for items, at_start, at_end in self.searched(tree)
+        ]
         return f"^(?:{'|'.join(dict.fromkeys(written))})$"
+
+    def searched(self, tree: list[Item]) -> Iterator[tuple[list[Item], bool, bool]]:
+        """Yield alternatives of a pattern without anchors, and whether each is at the start and at the end.
+
+        Raises `PatternError` for a pattern that cannot be written.
+        """
+        for items in self._anchored(tree):
+            first, last = 0, len(items)
+            while first < last and items[first][0] is op.AT and items[first][1] in BEGINNINGS:
+                first += 1
+            while last > first and items[last - 1][0] is op.AT and items[last - 1][1] in ENDS:
+                last -= 1
+            self._sequence(items[first:last])
+            yield items[first:last], first > 0, last < len(items)
 
     def _anchored(self, items: list[Item]) -> list[list[Item]]:
         """Return alternatives of a pattern, so that anchors in its first and last groups are not in a group."""
@@ -166,7 +201,8 @@ class Writer:
     def characters(self, operation: Any, value: Any) -> Chars:
         """Return the characters that an item of one character matches."""
         if operation is op.ANY:
-            return Chars.of([]).negated() if self._flags & re.DOTALL else Chars.of(spans(LINE_BREAKS)).negated()
+            breaks = "" if self._flags & re.DOTALL else LINE_BREAKS[:1] if self._either else LINE_BREAKS
+            return Chars.of(spans(breaks)).negated()
         members = value if operation is op.IN else [(op.LITERAL, value)]
         negated = operation is op.NOT_LITERAL or members[0] == (op.NEGATE, None)
         if negated and self._flags & re.IGNORECASE:
@@ -179,7 +215,7 @@ class Writer:
                 ranges.append(member)
             elif kind is op.CATEGORY:
                 found = category(str(member).rpartition("_")[2], "_NOT_" in str(member))
-                ranges += (found.either if negated else found.both).ranges
+                ranges += (found.either if negated is not self._either else found.both).ranges
         if self._flags & re.IGNORECASE:
             ranges += [(ord(c.swapcase()),) * 2 for c in map(chr, range(65, 123)) if within(c, ranges)]
         chars = Chars.of(ranges)
@@ -215,9 +251,9 @@ def spans(text: str) -> list[tuple[int, int]]:
     return [(ord(first), ord(last or first)) for first, last in found]
 
 
-@lru_cache(maxsize=None)
+@cache
 def category(name: str, negated: bool) -> Category:
-    """Return the characters of \\d, \\w or \\s, given the name of Python's parser, or of the negated class."""
+    r"""Return the characters of \d, \w or \s, given the name of Python's parser, or of the negated class."""
     letter = {"DIGIT": "d", "WORD": "w", "SPACE": "s"}[name]
     matches = re.finditer(rf"\{letter}+", all_characters())
     python = Chars.of((ord(match[0][0]), ord(match[0][-1])) for match in matches)
@@ -228,7 +264,11 @@ def category(name: str, negated: bool) -> Category:
 
 
 def character_class(chars: Chars) -> str:
-    """Write a character class of the engine."""
+    """Write a character class of the engine, without characters that are never generated.
+
+    The engine takes a class with all control characters for one with quotes and backslashes.
+    """
+    chars = chars.without(UNWRITABLE)
     if not chars.ranges:
         return rf"[^\x{{0}}-\x{{{LAST_CODE_POINT:X}}}]"
     return "[" + "".join(rf"\x{{{a:X}}}" if a == b else rf"\x{{{a:X}}}-\x{{{b:X}}}" for a, b in chars.ranges) + "]"
@@ -241,19 +281,15 @@ def literal(text: str) -> str:
 
 def none_of(texts: Sequence[str]) -> str:
     """Return a pattern of the engine for all texts except some."""
-    return f"^(?:{'|'.join(_not_in({text: None for text in texts}, '', ''))})$"
+    return f"^(?:{'|'.join(_not_in(set(texts), ''))})$"
 
 
-def _not_in(texts: Iterable[str], prefix: str, written: str) -> Iterable[str]:
-    """Yield patterns of the texts that start with a prefix and are not among some."""
-    following = sorted(
-        {text[len(prefix)] for text in texts if text.startswith(prefix) and len(text) > len(prefix)}
-    )
+def _not_in(texts: set[str], prefix: str) -> Iterator[str]:
+    """Yield patterns of the texts that start with a prefix and are not among some, which start with it too."""
+    following = sorted({text[len(prefix)] for text in texts if text != prefix})
     if prefix not in texts:
-        yield written
+        yield literal(prefix)
     other = character_class(Chars.of([(ord(char), ord(char)) for char in following]).negated())
-    yield f"{written}{other}{ANYTHING}"
+    yield f"{literal(prefix)}{other}{ANYTHING}"
     for char in following:
-        yield from _not_in(
-            [text for text in texts if text.startswith(prefix + char)], prefix + char, written + literal(char)
-        )
+        yield from _not_in({text for text in texts if text.startswith(prefix + char)}, prefix + char)

@@ -4,7 +4,7 @@ Every keyword is rewritten into an equivalent combination of keywords that the e
 with its path; only annotations are left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -18,6 +18,7 @@ from fewparse.json_schema.formats import format_checker
 from fewparse.json_schema.loops import check_loops
 from fewparse.json_schema.negation import negation
 from fewparse.json_schema.numbers import NumberError, constant, has_common_multiple
+from fewparse.json_schema.patterns import UNWRITABLE
 from fewparse.json_schema.pruning import Pruner, walk
 from fewparse.json_schema.types import ANY_TYPE, Types, common, type_of, types_of
 
@@ -28,8 +29,6 @@ WITHOUT_EFFECT = frozenset(("additionalItems", "exclusiveMinimum", "exclusiveMax
 FOREIGN = frozenset(("const", "if", "propertyNames", "dependencies", "dependentRequired", "dependentSchemas"))
 """Keywords that are enforced in all drafts, even in those that do not have them."""
 MAX_EMITTED = 100_000
-UNWRITABLE = frozenset(map(chr, (*range(0x20), 0x7F))) - frozenset("\b\t\n\f\r")
-"""Characters that JSON texts could only have as \\u escapes, which are never generated."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class OneOf:
     part: Subschema
     types: Types
     emitted: dict[str, Any]
-    branches: list[tuple[Subschema, Emitted]]
+    branches: Sequence[tuple[Subschema, Emitted]]
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class Translator:
             one_of.emitted["anyOf"] = exclusive
 
     def check_divisors(self, root: Emitted) -> None:
-        """Raise `SchemaError` for divisors whose common multiples the engine computes wrongly, as they are large."""
+        """Raise `SchemaError` for divisors whose common multiples are too large for the engine."""
         for schema in walk(root, self.definitions):
             members = [
                 {each["multipleOf"] for each in walk(member, self.definitions) if "multipleOf" in each}
@@ -294,6 +293,6 @@ def writable(value: Any) -> Any:
         return [writable(member) for member in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return constant(value)
-    if isinstance(value, str) and not UNWRITABLE.isdisjoint(value):
+    if isinstance(value, str) and any(char in UNWRITABLE for char in value):
         raise NumberError("", "a text with control characters cannot be enforced")
     return value
