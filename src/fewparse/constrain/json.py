@@ -10,12 +10,13 @@ from jsonschema.protocols import Validator
 from fewparse.constrain.cfg import CfgState
 from fewparse.constrain.engine import Limits, compile_text
 from fewparse.constrain.isolation import check_in_child
+from fewparse.constrain.json_ending import short_ending
 from fewparse.constrain.json_scan import Scan
 from fewparse.constrain.json_state import JsonState
 from fewparse.constrain.json_writer import JsonWriter
 from fewparse.constrain.state import Constraint, State
 from fewparse.errors import ConstraintError, InvalidProgram, LimitExceeded, SchemaError
-from fewparse.json_schema.emitted import UNIQUE, Emitted
+from fewparse.json_schema.emitted import EXAMPLES, UNIQUE, Emitted
 from fewparse.json_schema.patterns import ANYTHING
 from fewparse.json_schema.places import Place
 from fewparse.json_schema.pruning import children, walk
@@ -54,12 +55,20 @@ class JsonConstraint(Constraint):
         schemas = list(walk(translation.schema, translation.definitions))
         patterns = [pattern for schema in schemas for pattern in schema.get("patternProperties", ())]
         self._finite_keys = any("|" in p or not p.endswith(f"{ANYTHING})$") for p in patterns)
+        examples = [text.encode() for schema in schemas for text in schema.get(EXAMPLES, ())]
+        self._examples = sorted(dict.fromkeys(examples), key=len)
         root = [translation.schema] if any(UNIQUE in schema for schema in schemas) else []
         self._scan = Scan(Place(root, translation.definitions))
 
     def start(self) -> State:
         """Return the initial state, a new copy for each search: a matcher must not be shared between threads."""
         return JsonState(CfgState(self._initial.deep_copy(), self.vocabulary), b"", self._scan, self._finite_keys)
+
+    def ending(self, text: bytes) -> bytes | None:
+        """Return a short suffix that completes a prefix; None if none was found."""
+        start = self.start()
+        state = start.advance(text) if text else start
+        return short_ending(state, self._examples) if isinstance(state, JsonState) else None
 
     def accepts(self, text: bytes) -> bool:
         """Return whether a text leads to a final state, and `jsonschema` finds it valid as well."""

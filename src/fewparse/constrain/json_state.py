@@ -36,6 +36,11 @@ class JsonState(State):
         """Whether the prefix is a valid text."""
         return self._inner.may_end
 
+    @property
+    def in_string(self) -> bool:
+        """Whether the prefix ends within a string."""
+        return self._scan.in_string
+
     def advance(self, piece: bytes) -> State | None:
         """Consume the bytes, unless they repeat something or lead to where only repetitions may follow."""
         following = self._after(piece)

@@ -9,7 +9,7 @@ from itertools import combinations, islice
 from typing import Any
 
 from fewparse.json_schema.document import Subschema
-from fewparse.json_schema.emitted import STRICTER, UNIQUE, Emitted, type_keyword
+from fewparse.json_schema.emitted import EXAMPLES, STRICTER, UNIQUE, Emitted, type_keyword
 from fewparse.json_schema.formats import FORMATS, MAX_LENGTHS, NUMBER_FORMATS, RANGES
 from fewparse.json_schema.numbers import (
     EXACT,
@@ -21,7 +21,7 @@ from fewparse.json_schema.numbers import (
     integer_keywords,
     number_keywords,
 )
-from fewparse.json_schema.patterns import PatternError, to_engine
+from fewparse.json_schema.patterns import PatternError, short_matches, to_engine
 from fewparse.json_schema.types import NUMERIC, Types
 
 BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -113,10 +113,12 @@ class AssertionWriter:
             self._emitted["maxLength"] = most
         if "pattern" in self._schema:
             self._emitted["pattern"] = self._pattern(self._schema["pattern"], ["pattern"])
+            self._emitted[EXAMPLES] = short_matches(self._schema["pattern"])
         name = self._schema.get("format")
         if name in FORMATS:
             limit = {"maxLength": MAX_LENGTHS[name]} if name in MAX_LENGTHS else {}
-            self._others.append({"pattern": to_engine(f"^(?:{FORMATS[name]})$"), **limit, STRICTER: True})
+            written, examples = to_engine(f"^(?:{FORMATS[name]})$"), short_matches(FORMATS[name])
+            self._others.append({"pattern": written, EXAMPLES: examples, **limit, STRICTER: True})
         elif name is not None and name not in NUMBER_FORMATS:
             hint = f"Known formats: {', '.join(FORMATS)}. Remove it, or write a `pattern`."
             raise self._part.fail(["format"], f"the format {name!r} cannot be enforced", hint)

@@ -9,6 +9,8 @@ Emitted = dict[str, Any] | bool
 STRICTER = "x-stricter"
 """Marks a schema with conditions that another validator may not check, such as a format."""
 
+EXAMPLES = "x-examples"
+"""Short texts with the pattern of a schema, to complete texts."""
 UNIQUE = "x-unique"
 """Marks a schema of arrays whose items are unique, which the engine does not enforce."""
 

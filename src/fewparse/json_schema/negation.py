@@ -5,10 +5,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from fewparse.json_schema.assertions import count
+from fewparse.json_schema.complement import complement
 from fewparse.json_schema.document import Subschema
 from fewparse.json_schema.emitted import Emitted, conjunction, disjunction, of_types
 from fewparse.json_schema.numbers import Bounds, NumberError, bounds_of, exact, integer_keywords, number_keywords
-from fewparse.json_schema.patterns import none_of
+from fewparse.json_schema.patterns import PatternError, none_of
 from fewparse.json_schema.types import ANY_TYPE, NUMERIC, Types, type_of, types_named
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ OPPOSITES = {
 }
 NOT_NEGATED = {
     "multipleOf": "number",
-    "pattern": "string",
     "format": "string",
     "items": "array",
     "additionalItems": "array",
@@ -59,6 +59,7 @@ class NegationWriter:
             "type": self._type,
             "enum": lambda: self._other_values("enum", self._schema["enum"]),
             "const": lambda: self._other_values("const", [self._schema["const"]]),
+            "pattern": self._pattern,
             "required": self._required,
             "properties": self._properties,
             "additionalProperties": self._additional_properties,
@@ -165,6 +166,15 @@ class NegationWriter:
             yield self._between(keyword, Bounds(high=bounds.low, high_excluded=not bounds.low_excluded))
         if bounds.high is not None:
             yield self._between(keyword, Bounds(low=bounds.high, low_excluded=not bounds.high_excluded))
+
+    def _pattern(self) -> Iterator[Emitted]:
+        if "string" in self._types:
+            try:
+                other = complement(self._schema["pattern"])
+            except PatternError as error:
+                self._leave_out("pattern", f"the negation of the pattern: {error.message}")
+            else:
+                yield other is not None and of_types(["string"], pattern=other)
 
     def _size(self, keyword: str, kind: str, opposite: str) -> Iterator[Emitted]:
         """Yield the schema of values that have too few or too many characters, items or properties."""

@@ -8,7 +8,7 @@ Python and for ECMAScript.
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
@@ -32,6 +32,11 @@ REFUSED = {
     op.POSSESSIVE_REPEAT: "possessive quantifiers",
     op.AT: "word boundaries, and anchors inside of the pattern,",
 }
+BEGINNINGS = (op.AT_BEGINNING, op.AT_BEGINNING_STRING)
+ENDS = (op.AT_END, op.AT_END_STRING)
+CHARACTERS = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
+UNWRITABLE = Chars.of([(0, 7), (0xB, 0xB), (0xE, 0x1F), (0x7F, 0x7F)])
+"""Control characters that JSON texts could only have as \\u escapes, which are never generated."""
 LINE_BREAKS = "\n\r\u2028\u2029"
 ASCII_CLASSES = {"d": "0-9", "w": "0-9A-Za-z_"}
 ECMA_SPACES = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -61,42 +66,87 @@ def to_engine(pattern: str) -> str:
 
     Raises `PatternError` if the pattern is not valid, or not regular.
     """
+    tree, flags = parse(pattern)
+    return Writer(flags).whole(tree)
+
+
+def parse(pattern: str) -> tuple[list[Item], int]:
+    """Return a pattern as Python's parser reads it, and its flags; raise `PatternError` if it is not valid."""
     if len(pattern) > MAX_LENGTH:
         raise PatternError(f"it has more than {MAX_LENGTH:,} characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            re.compile(pattern)  # cached, so that `jsonschema` shows no warnings later
             tree = _parser.parse(pattern)
-        return Writer(tree.state.flags).whole(tree)
     except re.error as error:
         raise PatternError(f"it is not a valid regular expression: {error.msg}", error.pos) from None
     except (RecursionError, OverflowError):
         raise PatternError("it is too complex") from None
+    return list(tree), tree.state.flags
+
+
+def short_matches(pattern: str) -> list[str]:
+    """Return short texts in which a valid pattern is found, one for each of its alternatives."""
+    tree, flags = parse(pattern)
+    writer = Writer(flags)
+    branches = alternatives(tree[0]) if len(tree) == 1 and tree[0][0] is op.BRANCH else [tree]
+    return [_shortest(branch, writer) for branch in branches]
+
+
+def _shortest(items: Iterable[Item], writer: "Writer") -> str:
+    found = []
+    for operation, value in items:
+        if operation in CHARACTERS:
+            found.append(sample(writer.characters(operation, value)))
+        elif operation in (op.MAX_REPEAT, op.MIN_REPEAT):
+            found.append(_shortest(value[2], writer) * value[0])
+        elif operation is op.BRANCH:
+            found.append(min((_shortest(branch, writer) for branch in value[1]), key=len))
+        elif operation is op.SUBPATTERN:
+            found.append(_shortest(value[3], writer))
+    return "".join(found)
+
+
+def sample(chars: Chars) -> str:
+    """Return a character of a class, a letter or digit if there is one; empty if the class is empty."""
+    usual = next((char for char in "a0A-" if char in chars), "")
+    return usual or "".join(chr(low) for low, _ in chars.ranges[:1])
 
 
 class Writer:
-    """Writes a parsed pattern for the engine; `flags` are its global flags."""
+    """Writes a parsed pattern for the engine; `flags` are its global flags.
 
-    def __init__(self, flags: int) -> None:
+    With `either`, classes such as \\w have the characters of Python or ECMAScript, otherwise those of both.
+    """
+
+    def __init__(self, flags: int, either: bool = False) -> None:
         if flags & (re.MULTILINE | re.LOCALE):
             raise PatternError("the flags `m` and `L` cannot be enforced")
         self._flags = flags
+        self._either = either
 
-    def whole(self, tree: Iterable[Item]) -> str:
+    def whole(self, tree: list[Item]) -> str:
         """Write a pattern that is searched as one that matches the whole text."""
-        written = []
-        for items in self._anchored(list(tree)):
-            anchored = [
-                item == (op.AT, op.AT_BEGINNING) or item == (op.AT, op.AT_BEGINNING_STRING) for item in items
-            ]
-            first = anchored.index(False) if False in anchored else len(items)
-            ends = [item == (op.AT, op.AT_END) or item == (op.AT, op.AT_END_STRING) for item in items[first:]]
-            last = len(items)
-            while last > first and ends[last - first - 1]:
-                last -= 1
-            before, after = "" if first else ANYTHING, "" if last < len(items) else ANYTHING
-            written.append(before + self._sequence(items[first:last]) + after)
+        written = [
+            ("" if at_start else ANYTHING) + self._sequence(items) + ("" if at_end else ANYTHING)
+            for items, at_start, at_end in self.searched(tree)
+        ]
         return f"^(?:{'|'.join(dict.fromkeys(written))})$"
+
+    def searched(self, tree: list[Item]) -> Iterator[tuple[list[Item], bool, bool]]:
+        """Yield the alternatives of a pattern without their anchors: items, at the start or not, at the end or not.
+
+        Raises `PatternError` for a pattern that cannot be written.
+        """
+        for items in self._anchored(tree):
+            first, last = 0, len(items)
+            while first < last and items[first][0] is op.AT and items[first][1] in BEGINNINGS:
+                first += 1
+            while last > first and items[last - 1][0] is op.AT and items[last - 1][1] in ENDS:
+                last -= 1
+            self._sequence(items[first:last])
+            yield items[first:last], first > 0, last < len(items)
 
     def _anchored(self, items: list[Item]) -> list[list[Item]]:
         """Return alternatives of a pattern, so that anchors in its first and last groups are not in a group."""
@@ -117,8 +167,8 @@ class Writer:
         return "".join(self._item(*item) for item in items)
 
     def _item(self, operation: Any, value: Any) -> str:
-        if operation in (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN):
-            return character_class(self._characters(operation, value))
+        if operation in CHARACTERS:
+            return character_class(self.characters(operation, value))
         if operation in (op.MAX_REPEAT, op.MIN_REPEAT):
             low, high, inner = value
             counts = f"{{{low},{'' if high is op.MAXREPEAT else high}}}"
@@ -132,9 +182,11 @@ class Writer:
             return f"(?:{self._sequence(inner)})"
         raise PatternError(f"{REFUSED.get(operation, str(operation))} cannot be enforced")
 
-    def _characters(self, operation: Any, value: Any) -> Chars:
+    def characters(self, operation: Any, value: Any) -> Chars:
+        """Return the characters that an item of one character matches."""
         if operation is op.ANY:
-            return Chars.of([]).negated() if self._flags & re.DOTALL else Chars.of(spans(LINE_BREAKS)).negated()
+            breaks = "" if self._flags & re.DOTALL else LINE_BREAKS[:1] if self._either else LINE_BREAKS
+            return Chars.of(spans(breaks)).negated()
         members = value if operation is op.IN else [(op.LITERAL, value)]
         negated = operation is op.NOT_LITERAL or members[0] == (op.NEGATE, None)
         if negated and self._flags & re.IGNORECASE:
@@ -147,7 +199,7 @@ class Writer:
                 ranges.append(member)
             elif kind is op.CATEGORY:
                 found = category(str(member).rpartition("_")[2], "_NOT_" in str(member))
-                ranges += (found.either if negated else found.both).ranges
+                ranges += (found.either if negated is not self._either else found.both).ranges
         if self._flags & re.IGNORECASE:
             ranges += [(ord(c.swapcase()),) * 2 for c in map(chr, range(65, 123)) if within(c, ranges)]
         chars = Chars.of(ranges)
@@ -196,7 +248,11 @@ def category(name: str, negated: bool) -> Category:
 
 
 def character_class(chars: Chars) -> str:
-    """Write a character class of the engine."""
+    """Write a character class of the engine, without characters that are never generated.
+
+    The engine takes a class with all control characters for one with quotes and backslashes.
+    """
+    chars = chars.without(UNWRITABLE)
     if not chars.ranges:
         return rf"[^\x{{0}}-\x{{{LAST_CODE_POINT:X}}}]"
     return "[" + "".join(rf"\x{{{a:X}}}" if a == b else rf"\x{{{a:X}}}-\x{{{b:X}}}" for a, b in chars.ranges) + "]"

@@ -13,11 +13,12 @@ from fewparse.errors import LimitExceeded
 from fewparse.json_schema.assertions import ASSERTIONS, AssertionWriter
 from fewparse.json_schema.disjoint import Disjointness
 from fewparse.json_schema.document import DRAFTS, Document, Subschema
-from fewparse.json_schema.emitted import STRICTER, Emitted, conjunction, disjunction
+from fewparse.json_schema.emitted import EXAMPLES, STRICTER, Emitted, conjunction, disjunction
 from fewparse.json_schema.formats import format_checker
 from fewparse.json_schema.loops import check_loops
 from fewparse.json_schema.negation import negation
 from fewparse.json_schema.numbers import NumberError, constant, has_common_multiple
+from fewparse.json_schema.patterns import UNWRITABLE
 from fewparse.json_schema.pruning import Pruner, walk
 from fewparse.json_schema.types import ANY_TYPE, Types, common, type_of, types_of
 
@@ -28,8 +29,6 @@ WITHOUT_EFFECT = frozenset(("additionalItems", "exclusiveMinimum", "exclusiveMax
 FOREIGN = frozenset(("const", "if", "propertyNames", "dependencies", "dependentRequired", "dependentSchemas"))
 """Keywords that are enforced in all drafts, even in those that do not have them."""
 MAX_EMITTED = 100_000
-UNWRITABLE = frozenset(map(chr, (*range(0x20), 0x7F))) - frozenset("\b\t\n\f\r")
-"""Characters that JSON texts could only have as \\u escapes, which are never generated."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +273,7 @@ class Translator:
             return True
         if names is False:
             return {"maxProperties": 0}
-        keywords = names.keys() - {"type", "x-stricter"}
+        keywords = names.keys() - {"type", STRICTER, EXAMPLES}
         if keywords == {"enum"}:
             allowed = dict.fromkeys(filter(lambda name: isinstance(name, str), names["enum"]), True)
             return {"properties": allowed, "additionalProperties": False}
@@ -294,6 +293,6 @@ def writable(value: Any) -> Any:
         return [writable(member) for member in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return constant(value)
-    if isinstance(value, str) and not UNWRITABLE.isdisjoint(value):
+    if isinstance(value, str) and any(char in UNWRITABLE for char in value):
         raise NumberError("", "a text with control characters cannot be enforced")
     return value
