@@ -101,6 +101,7 @@ def test_calls_have_converted_arguments_and_json_results() -> None:
         ("no.such.module:f", "there is no module no.such.module"),
         ("support.no_such_module", "there is no module support.no_such_module"),
         ("my file.py:f", "'my file.py' is not the name of a module"),
+        ("tools.py:f", "'tools.py' is not the name of a module"),
         ("", "'' is not the name of a module"),
         (f"{MODULE}:NUMBER", "NUMBER has no functions"),
         (f"{MODULE}:NeedsArguments", "cannot be made without arguments"),

@@ -33,12 +33,16 @@ FLAT_KEYWORDS = frozenset(("type", "properties", "required", "additionalProperti
 
 
 def read_openapi(path: Path, skip: bool = False) -> tuple[Declarations, list[str], str]:
-    """Return the operations of a document, the reasons for those that were left out, and its title.
+    """Return the operations of a file, the reasons for those that were left out, and the title of the document.
 
-    With `skip`, operations that cannot be read are left out; without it, they are errors.
-    Raises `SourceError` for a document of another version and for mistakes.
+    With `skip`, operations that cannot be read are left out; without it, they are errors. Raises `SourceError` for
+    a document of another version and for mistakes.
     """
-    document = read_document(path)
+    return operations_of(read_document(path), skip)
+
+
+def operations_of(document: SpecDocument, skip: bool = False) -> tuple[Declarations, list[str], str]:
+    """Return the operations of a document as `read_openapi` does."""
     check_version(document)
     try:
         declarations, left_out = OperationReader(document, skip).read()
@@ -143,7 +147,8 @@ class OperationReader:
             servers = owner.get("servers")
             if isinstance(servers, list) and servers and isinstance(servers[0], dict):
                 url = str(servers[0].get("url", ""))
-                for key, variable in (servers[0].get("variables") or {}).items():
+                variables = servers[0].get("variables")
+                for key, variable in variables.items() if isinstance(variables, dict) else ():
                     if isinstance(variable, dict):
                         url = url.replace(f"{{{key}}}", str(variable.get("default", "")))
                 return url.rstrip("/")
@@ -162,7 +167,7 @@ class OperationReader:
                 at = f"{where}.parameters[{i}]"
                 parameter = self._object(self._document.resolve(each, at), at)
                 name, place = parameter.get("name"), parameter.get("in")
-                if not isinstance(name, str) or place not in STYLES:
+                if not isinstance(name, str) or not isinstance(place, str) or place not in STYLES:
                     raise self._document.error(at, "needs `name`, and `in`: path, query, header or cookie")
                 if place == "header" and name.lower() in IGNORED_HEADERS:
                     continue

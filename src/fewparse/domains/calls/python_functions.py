@@ -57,7 +57,7 @@ def read_python(name: str, skip: bool = False) -> tuple[Declarations, list[str]]
 def find_functions(name: str) -> list[tuple[str, Function]]:
     """Return the functions of `module:object` with their names; raise `UsageError` if there are none."""
     module_name, _, attribute = name.partition(":")
-    if not all(part.isidentifier() for part in module_name.split(".")):
+    if not all(part.isidentifier() for part in module_name.split(".")) or module_name.endswith(".py"):
         hint = "Write it as in --from-functions package.module:object, without `.py`."
         raise UsageError(f"{module_name!r} is not the name of a module", hint)
     owner: Any = import_module(module_name)

@@ -141,8 +141,10 @@ class Normaliser:
             types = [self._type(name, where) for name in (names if isinstance(names, list) else [names])]
             if ANY_TYPE not in types:
                 own["type"] = types[0] if len(types) == 1 else list(dict.fromkeys(types))
-        if own.get("format") not in ENFORCED_FORMATS:  # other formats are annotations
+        if str(own.get("format")) not in ENFORCED_FORMATS:  # other formats are annotations
             own.pop("format", None)
+        if not isinstance(own.get("enum", []), list):
+            raise self._document.error(f"{where}.enum", "must be a list of values")
         if "const" in own:
             own["enum"] = [own.pop("const")]
         for excluded, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):

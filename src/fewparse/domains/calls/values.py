@@ -32,7 +32,6 @@ KEYWORDS = {
     "array": frozenset(("items", "prefixItems", "minItems", "maxItems")),
     "object": frozenset(("properties", "required", "additionalProperties", "minProperties", "maxProperties")),
 }
-TYPES = (*KEYWORDS, "integer")
 ASSERTIONS = frozenset().union(*KEYWORDS.values())
 ENFORCED = ASSERTIONS | {"type", "enum", "anyOf", "oneOf", "$ref", "description", "default"}
 
@@ -191,7 +190,7 @@ class ValueRules:
         least, most = self._counts(schema, "minItems", "maxItems", MAX_ITEMS, path)
         leading = enumerate(schema.get("prefixItems", ()))
         first = [self.value(each, f"{path}.prefixItems[{i}]") for i, each in leading]
-        items = schema.get("items", not first)
+        items = schema.get("items", not first or least > len(first))
         rest = None if items is False else self.value({} if items is True else items, f"{path}.items")
         return self._list(first, rest, least, most)
 
