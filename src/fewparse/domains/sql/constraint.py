@@ -21,6 +21,7 @@ from fewparse.domains.trust import not_trusted
 from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, SqlError, UsageError
 from fewparse.files import exists, read_text
 from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.limits import GRAMMAR_BYTES
 
 
@@ -30,6 +31,7 @@ class SqlTable(ConstraintTable):
     schema_file: Annotated[FileName | None, Field(alias="schema")] = None
     phrases: FileName | None = None
     copy_rules: Annotated[Names, Field(alias="copy")] = FREE_TEXT
+    scorer: ScorerName = "shortest"  # canonical English has one query: nothing is to be learned
 
 
 class SqlConstraint(GrammarConstraint):

@@ -72,7 +72,7 @@ class Phrases:
     @staticmethod
     def read(path: Path, database: Database) -> "Phrases":
         """Return the phrases with the overrides of a file; raises `DomainError` for a mistake in it."""
-        source = read_text(path)
+        source = read_text(path, DomainError)
         try:
             settings = tomllib.loads(source)
         except tomllib.TOMLDecodeError as error:
