@@ -99,10 +99,18 @@ class SqlConstraint(GrammarConstraint):
 
     def canonical_program(self, program: str) -> str:
         """Return a query in the normal form; raise `InvalidProgram` if it is none over the schema."""
-        try:
-            return canonical_sql(program, self.database)
-        except SqlError as error:
-            raise invalid_program(error, program) from None
+        if program not in self._normal_forms:
+            try:
+                normal = canonical_sql(program, self.database)
+            except SqlError as error:
+                raise invalid_program(error, program) from None
+            self._normal_forms |= {program: normal, normal: normal}
+        return self._normal_forms[program]
+
+    @cached_property
+    def _normal_forms(self) -> dict[str, str]:
+        """Queries whose normal form is known, by their text."""
+        return {}
 
 
 def invalid_program(error: SqlError, program: str) -> InvalidProgram:
