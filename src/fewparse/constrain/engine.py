@@ -37,7 +37,7 @@ class Limits:
     """
 
     grammar_size: int = 1_000_000
-    rules: int = 50_000
+    rules: int = 60_000
     compile_seconds: float = 20.0
     state_items: int = 50_000
     nullable_symbols: int = 2_000

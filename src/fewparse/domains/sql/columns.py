@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from fewparse.domains.sql.database import Column, Database, ForeignKey, Table
-from fewparse.domains.sql.english import HAVING, ORDINALS, Phrases, value_phrase
+from fewparse.domains.sql.english import ORDINALS, Phrases, value_phrase
 from fewparse.domains.sql.identifiers import identifier, string_literal
 from fewparse.domains.sql.scopes import Member, Scopes
 from fewparse.domains.sql.types import KEY_KINDS, KINDS, kind_of
 from fewparse.domains.sql.value_sets import value_sets
-from fewparse.grammar.rules import Production, Ref, Text
+from fewparse.grammar.rules import Production, Ref, Symbol, Text
 from fewparse.grammar.synchronous import PairedRule, Pairing
 
 MAX_TWIN_COLUMNS = 1_000
@@ -64,8 +64,7 @@ class SchemaRules:
         """Yield the rules of a table in a scope of its own, where its columns have no prefix."""
         table_id = self.table_ids[table.name]
         yield text_rule(f"star_{table_id}", "all columns", "*")
-        yield text_rule(f"has_{table_id}", f"{HAVING} ", "EXISTS (SELECT 1")
-        yield text_rule(f"has_{table_id}", f"{HAVING} no ", "NOT EXISTS (SELECT 1")
+        yield same(f"has_{table_id}", Ref("have"))
         for column in table.columns:
             ref = self._column(table, column)
             kind = kind_of(column)
@@ -99,8 +98,7 @@ class SchemaRules:
         yield text_rule(f"many_{member_id}", many, written if member.number == 1 else f"{written} AS {name}")
         yield text_rule(f"prefix_{member_id}", f"{one}'s ", f"{name}.")
         yield text_rule(f"whole_{member_id}", f"whole {one}", f"{name}.*")
-        yield text_rule(f"has_{member_id}", f"whose {one} has ", "EXISTS (SELECT 1")
-        yield text_rule(f"has_{member_id}", f"whose {one} has no ", "NOT EXISTS (SELECT 1")
+        yield PairedRule(f"has_{member_id}", (Ref("has"),), (Pairing((Text(f"whose {one}"), Ref("has")), (1,)),))
         for base in (*KINDS, "simple", "osimple"):
             yield same(f"{base}_{member_id}", Ref(f"prefix_{member_id}"), Ref(f"{base}_{table_id}"))
 
@@ -110,15 +108,21 @@ class SchemaRules:
             for member in members:
                 yield same(f"{base}_{scope_id}", Ref(f"{base}_{self.member_id(member)}"))
 
-    def equal_columns(self, key: ForeignKey, one: Member, other: Member) -> str:
-        """Return the condition that a foreign key relates two members, with the columns of `one` first."""
+    def foreign_key_rule(self, name: str, key: ForeignKey, one: Member, other: Member) -> PairedRule:
+        """Return a rule for the condition by which a foreign key relates two members, those of `one` first."""
         columns, other_columns = key.columns, key.other_columns
         if key.table != one.table:
             columns, other_columns = other_columns, columns
-        return " AND ".join(
-            f"{self._written(one, a)} = {self._written(other, b)}"
-            for a, b in zip(columns, other_columns, strict=True)
-        )
+        symbols: list[Symbol] = []
+        for a, b in zip(columns, other_columns, strict=True):
+            symbols += [Text(" AND ")] if symbols else []
+            symbols += [*self._qualified(one, a), Text(" = "), *self._qualified(other, b)]
+        return PairedRule(name, tuple(symbols), (Pairing((), (None,) * len(symbols)),))
+
+    def _qualified(self, member: Member, column: str) -> tuple[Symbol, Symbol]:
+        """Return the symbols of a column with its prefix."""
+        table = self.scopes.tables[member.table]
+        return Ref(f"prefix_{self.member_id(member)}"), self._column(table, table.by_name[column])
 
     def twins(self, name: str, one: Member, other: Member) -> Iterator[PairedRule]:
         """Yield rules by which two occurrences of a table have the same value in a column."""

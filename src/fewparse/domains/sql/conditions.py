@@ -93,9 +93,9 @@ class ConditionWriter:
             case Between(value=value, low=low, high=high, negated=negated):
                 self._check_free(value, "BETWEEN")
                 bounds = " AND ".join(self._values.literal(bound, value) for bound in (low, high))
-                return f"{self._values.text(value)} {'NOT ' if negated else ''}BETWEEN {bounds}"
+                return f"{self._value(value)} {'NOT ' if negated else ''}BETWEEN {bounds}"
             case In(value=value, choices=choices, negated=negated):
-                return f"{self._values.text(value)} {'NOT ' if negated else ''}IN ({self._choices(value, choices)})"
+                return f"{self._value(value)} {'NOT ' if negated else ''}IN ({self._choices(value, choices)})"
             case Like():
                 return self._like(condition)
             case IsNull(value=value, negated=negated):
@@ -104,6 +104,10 @@ class ConditionWriter:
                 return f"{self._values.text(value)} IS {'NOT ' if negated else ''}NULL"
             case Exists(query=query, negated=negated):
                 return f"{'NOT ' if negated else ''}EXISTS {self._queries.related(query, True)}"
+
+    def _value(self, value: Expression) -> str:
+        """Return the left side of a condition: an expression, or a sub-query that refers to the current query."""
+        return self._queries.related(value.query) if isinstance(value, SubQuery) else self._values.text(value)
 
     def _check_free(self, value: Expression, what: str) -> None:
         """Columns with known values are compared with = and IN only."""
@@ -162,9 +166,6 @@ class ConditionWriter:
         return f"{self._values.text(left)} {operator} {self._values.text(right)}"
 
     def _literal_comparison(self, operator: str, left: Expression, right: Value) -> str:
-        if isinstance(left, SubQuery):
-            written = self._queries.related(left.query)
-            return f"{written} {operator} {self._values.literal(right, left)}"
         kind = self._values.kind(left)
         if kind == "bool":
             if operator not in ("=", "<>"):
@@ -175,7 +176,7 @@ class ConditionWriter:
             return f"{self._values.text(left)} = {truth}"
         if operator not in ("=", "<>"):
             self._check_free(left, operator)
-        return f"{self._values.text(left)} {operator} {self._values.literal(right, left)}"
+        return f"{self._value(left)} {operator} {self._values.literal(right, left)}"
 
     def related(self, query: Select, scopes: Scopes) -> str:
         """Return the conditions of a sub-query that refers to the query around it: one relation, and simple ones."""

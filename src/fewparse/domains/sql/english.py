@@ -33,8 +33,7 @@ BARE_VALUE = re.compile(r"[^\W_][\w.&'/-]*(?: [^\W_][\w.&'/-]*)*")
 ORDINALS = {2: "second", 3: "third", 4: "fourth"}
 """How the occurrences of a table in one scope are told apart."""
 MAX_COMMENT_WORDS = 4
-HAVING = "that have"
-WORDS_OF_CODE = frozenset({"s", "has", "no", "whole", "all", "columns", *HAVING.split(), *ORDINALS.values()})
+WORDS_OF_CODE = frozenset({"s", "whole", "all", "columns", *ORDINALS.values()})
 """Words of canonical English that are not in the templates."""
 
 
@@ -72,7 +71,7 @@ class Phrases:
     @staticmethod
     def read(path: Path, database: Database) -> "Phrases":
         """Return the phrases with the overrides of a file; raises `DomainError` for a mistake in it."""
-        source = read_text(path, DomainError)
+        source = read_text(path)
         try:
             settings = tomllib.loads(source)
         except tomllib.TOMLDecodeError as error:

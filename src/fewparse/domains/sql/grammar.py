@@ -5,26 +5,32 @@ columns are only those of the tables in the FROM clause. Columns are shared by a
 sub-queries are shared by all queries: the size is linear in columns, tables and joins.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
-from fewparse.domains.sql.columns import SchemaRules, item_name, same, text_rule
+from fewparse.domains.sql.columns import SchemaRules, item_name, same
 from fewparse.domains.sql.database import Database
 from fewparse.domains.sql.english import Phrases
 from fewparse.domains.sql.scopes import Member, Scope, members_of, scopes_of
 from fewparse.domains.sql.templates import Binding, Instances, Template, templates
 from fewparse.domains.sql.types import TYPE_OF_KIND, TYPES, Type, kind_of
 from fewparse.errors import DomainError
-from fewparse.grammar.rules import Grammar, Ref, productive_names, reachable_names
+from fewparse.grammar.rules import Production, Ref, Symbol, productive_names, reachable_names
 from fewparse.grammar.synchronous import PairedRule, Pairing, SynchronousGrammar
 
 FREE_TEXT = ("text", "fragment", "pattern")
 """The rules whose text is copied from the utterance: string literals and patterns of LIKE."""
 FULL_ONLY = frozenset(
-    ("intcalc", "deccalc", "aintcalc", "adeccalc", "operand", "numbersbare", "numbersfull")
-    + ("keys3", "keys13", "keys23", "keys123")
+    ("intcalc", "deccalc", "aintcalc", "adeccalc", "operand", "numbersbare", "numbersopen", "numbersfull")
+    + ("gbody3", "gbody13", "gbody23", "gbody123", "rowbare", "rowopen", "rowfull", "listfull", "groupbare", "groupopen")
+    + ("ocond", "opred", "otest", "oands", "oors", "ohcond", "ohtest")
 )
 """Rules that only full scopes have: see `Scopes.is_full`."""
+SMALL_ONLY = frozenset({"more", "moregroups"})
+"""Rules that joins of large databases lack: see `Scopes.is_large`."""
+KEPT = frozenset({"start", *FREE_TEXT})
+"""Rules that keep their names."""
 GROUPS = ("one", "two", "more")
 """Scopes by their number of tables, so that a random query is not always a join."""
 TWO_COLUMN_TYPES: tuple[Type, ...] = ("num", "text")
@@ -52,6 +58,10 @@ class Builder:
         """The types of the columns of a scope or table, by identifier."""
         self._full: set[str] = set()
         self._sequences: dict[tuple[str, ...], str] = {}
+        self._pairs: dict[tuple[str, str], None] = {}
+        self._keyed: set[str] = set()
+        """Relations and joins that are along a foreign key only."""
+        self._omitted = FULL_ONLY | SMALL_ONLY if self._scopes.is_large else FULL_ONLY
 
     def grammar(self) -> SynchronousGrammar:
         """Return the grammar."""
@@ -69,6 +79,8 @@ class Builder:
         self._rules += self._schema.shared_rules()
         for choices in self._schema.value_sets.values():
             self._bind(C=choices)
+        for left, right in self._pairs:
+            self._bind(L=left, N=right)
         for group in GROUPS:
             self._bind(G=group)
         instances = Instances()
@@ -129,11 +141,14 @@ class Builder:
         self._bind(Q=sequence)
         for member in earlier:
             self._bind(Q=sequence, L=self._member(member), N=last_id)
+            self._pairs[self._member(member), last_id] = None
         keys = [(key, m) for m in earlier for key in self._scopes.foreign_keys(m.table, last.table)]
         if len(keys) == 1 and last.number == 1:
             key, member = keys[0]
             self._bind(**step, E=sequence)
-            self._rules.append(text_rule(f"foreignkey_{sequence}", "", self._schema.equal_columns(key, member, last)))
+            self._rules.append(self._schema.foreign_key_rule(f"foreignkey_{sequence}", key, member, last))
+            if self._scopes.is_large:
+                self._keyed.add(sequence)
         return sequence
 
     def _add_relation(self, outer: str, inner: str) -> None:
@@ -149,19 +164,25 @@ class Builder:
         if outer == inner:
             self._rules += self._schema.twins(f"twin_{edge}", other, one)
         elif len(keys) == 1:
-            self._rules.append(text_rule(f"foreignkey_{edge}", "", self._schema.equal_columns(keys[0], other, one)))
+            self._rules.append(self._schema.foreign_key_rule(f"foreignkey_{edge}", keys[0], other, one))
+            if not self._scopes.relates_all:
+                self._keyed.add(edge)
 
     def _values(self, template: Template) -> Iterator[Binding]:
         """Yield the bindings of a template's parameters."""
         types = sorted(template.parameters & {"Y", "Z"})
         for binding in self._bindings.get(template.parameters - {"Y", "Z"}, ()):
             scope = binding.get("S")
-            if scope is not None and template.base in FULL_ONLY and scope not in self._full:
+            if scope is not None and scope not in self._full and template.base in self._omitted:
+                continue
+            if template.base in ("onlink", "onjoin") and binding.get("E", binding.get("Q")) in self._keyed:
                 continue
             if not types:
                 yield binding
                 continue
             known = self._types.get(binding.get("S") or binding.get("T") or "", TYPES)
+            if "E" in binding and not self._scopes.relates_all:
+                known = ("num",)
             if len(types) == 2:
                 known = tuple(kind for kind in known if kind in TWO_COLUMN_TYPES)
             for chosen in product(known, repeat=len(types)):
@@ -169,22 +190,51 @@ class Builder:
 
 
 def useful(rules: list[PairedRule]) -> tuple[PairedRule, ...]:
-    """Return the rules that occur in a derivation: whose symbols derive text on both sides, and that are reached."""
+    """Return the rules that occur in a derivation, without names that only stand for another one."""
     while True:
         grammar = SynchronousGrammar(tuple(rules))
         sides = grammar.side("utterance"), grammar.side("program")
         productive = productive_names(sides[0]) & productive_names(sides[1])
-        kept = [rule for rule in rules if is_productive(rule, productive)]
+        kept = [rule for rule in rules if all(name in productive for name in names_in(rule))]
         if len(kept) == len(rules):
             break
         rules = kept
     reached = set[str]()
     for side in sides:
         reached |= reachable_names(side.rules, side.start)
-    return tuple(rule for rule in rules if rule.name in reached)
+    return without_aliases([rule for rule in rules if rule.name in reached])
 
 
-def is_productive(rule: PairedRule, productive: set[str]) -> bool:
-    """Return whether all nonterminals of a rule are productive."""
-    productions = [rule.program or (), *(pairing.utterance for pairing in rule.pairings)]
-    return all(s.name in productive for production in productions for s in production if isinstance(s, Ref))
+def names_in(rule: PairedRule) -> Iterator[str]:
+    """Yield the nonterminals that a rule uses."""
+    for production in (rule.program or (), *(pairing.utterance for pairing in rule.pairings)):
+        yield from (symbol.name for symbol in production if isinstance(symbol, Ref))
+
+
+def without_aliases(rules: list[PairedRule]) -> tuple[PairedRule, ...]:
+    """Replace nonterminals whose only rule is another nonterminal by that one."""
+    count = Counter(rule.name for rule in rules)
+    aliases: dict[str, Ref] = {}
+    for rule in rules:
+        if count[rule.name] == 1 and rule.program is not None and len(rule.program) == len(rule.pairings) == 1:
+            only = rule.program[0]
+            if isinstance(only, Ref) and rule.pairings[0].utterance == (only,) and rule.name not in KEPT:
+                aliases[rule.name] = only
+
+    def replaced(symbol: Symbol) -> Symbol:
+        while isinstance(symbol, Ref) and symbol.name in aliases:
+            symbol = aliases[symbol.name]
+        return symbol
+
+    def production(symbols: Production) -> Production:
+        return tuple([replaced(symbol) for symbol in symbols])
+
+    return tuple(
+        PairedRule(
+            rule.name,
+            None if rule.program is None else production(rule.program),
+            tuple(Pairing(production(pairing.utterance), pairing.links) for pairing in rule.pairings),
+        )
+        for rule in rules
+        if rule.name not in aliases
+    )

@@ -181,7 +181,7 @@ class Select:
 
 @dataclass
 class Combination:
-    """A set operation of at least two queries."""
+    """A set operation of at least two queries; the values of `order` are positions."""
 
     operator: str
     operands: list[Select]

@@ -338,18 +338,19 @@ class QueryReader:
         return Combination(operator, operands, self._combined_order(node, operands[0]), limit, offset)
 
     def _combined_order(self, node: exp.SetOperation, first: Select) -> list[SortKey]:
-        """Return the order of a set operation: by names or positions of the first query's items."""
+        """Return the order of a set operation, by positions: names are those of the first query's items."""
         clause = node.args.get("order")
         keys = []
         for key in clause.expressions if clause is not None else ():
             inner = key.this
-            if isinstance(inner, exp.Column) and (found := lookup(inner.name, dict(zip(first.names, first.items)))):
-                value = found[1]
+            names = {name: position for position, name in enumerate(first.names, 1)}
+            if isinstance(inner, exp.Column) and (found := lookup(inner.name, names)):
+                position = found[1]
             elif isinstance(inner, exp.Literal) and inner.this.isdigit() and 0 < int(inner.this) <= len(first.items):
-                value = first.items[int(inner.this) - 1]
+                position = int(inner.this)
             else:
                 self._fail("ORDER BY after a set operation takes a column of its first query", key)
-            keys.append(SortKey(value, bool(key.args.get("desc"))))
+            keys.append(SortKey(Value("int", str(position)), bool(key.args.get("desc"))))
         return keys
 
 

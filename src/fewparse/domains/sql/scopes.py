@@ -16,11 +16,17 @@ from fewparse.domains.sql.types import JOIN_KINDS, Kind, kind_of
 
 MAX_JOINED = 4
 """The largest number of tables in one FROM clause."""
-MAX_JOINS = {2: 400, 3: 120, 4: 60}
+MAX_JOINS = {2: 120, 3: 100, 4: 30}
 """The largest number of joins by their number of tables."""
-MAX_JOINS_IN_ALL = 450
+MAX_KEYED_JOINS = 400
+"""The largest number of joins of two tables by foreign keys."""
+MAX_JOINS_IN_ALL = 420
 MAX_FULL_JOINS = 60
 """If there are more joins of two tables, none of them has arithmetic, sub-queries or set operations of its own."""
+MAX_RELATED_TABLES = 12
+"""Larger databases have correlated sub-queries along foreign keys only."""
+MAX_TABLES = 40
+"""Larger databases have simpler joins, and tables with a foreign key are joined by it only."""
 FOREIGN_KEY, SAME_NAME, SAME_TABLE, SAME_TYPE = range(4)
 """How closely two tables are related, the closest first."""
 
@@ -92,22 +98,26 @@ class Scopes:
     def joins(self) -> tuple[Scope, ...]:
         """The joins of the language."""
         found: list[Scope] = []
-        by_size: dict[int, list[tuple[int, Scope]]] = {2: self._pairs()}
-        for size in range(2, MAX_JOINED + 1):
-            if size > 2:
-                by_size[size] = self._larger(by_size[size - 1])
-            limit = min(MAX_JOINS[size], MAX_JOINS_IN_ALL - len(found))
-            by_size[size] = sorted(by_size[size], key=lambda ranked: ranked[0])[: max(0, limit)]
-            found += [scope for _, scope in by_size[size]]
+        smaller = self._ranked_pairs
+        found += [scope for _, scope in smaller]
+        for size in range(3, MAX_JOINED + 1):
+            limit = max(0, min(MAX_JOINS[size], MAX_JOINS_IN_ALL - len(found)))
+            smaller = sorted(self._larger(smaller), key=lambda ranked: ranked[0])[:limit]
+            found += [scope for _, scope in smaller]
         return tuple(found)
+
+    @cached_property
+    def _ranked_pairs(self) -> list[tuple[int, Scope]]:
+        """The joins of two tables with their relations, the closest first."""
+        pairs = sorted(self._pairs(), key=lambda ranked: ranked[0])
+        keyed = [pair for pair in pairs if pair[0] == FOREIGN_KEY][:MAX_KEYED_JOINS]
+        return keyed + [pair for pair in pairs if pair[0] != FOREIGN_KEY][: max(0, MAX_JOINS[2] - len(keyed))]
 
     def _pairs(self) -> list[tuple[int, Scope]]:
         """Return all pairs of tables that can be joined, with their relations."""
         pairs = combinations_with_replacement(self.tables, 2)
-        if len(self.tables) > 2 * MAX_JOINS[2]:  # too many to look at: those with foreign keys are enough
-            pairs = iter(
-                sorted({tuple(sorted(key, key=self._order.__getitem__)) * (3 - len(key)) for key in self._keys})
-            )
+        if len(self.tables) > MAX_KEYED_JOINS:  # too many to look at: those with foreign keys are enough
+            pairs = iter(sorted({tuple(sorted(key, key=self._order.__getitem__)) * (3 - len(key)) for key in self._keys}))
         ranked = ((self.relation(one, other), Scope((one, other))) for one, other in pairs)
         return [(relation, scope) for relation, scope in ranked if relation is not None]
 
@@ -143,8 +153,7 @@ class Scopes:
     @cached_property
     def joins_of_two(self) -> tuple[Scope, ...]:
         """The joins of two tables."""
-        ranked = sorted(self._pairs(), key=lambda pair: pair[0])[: MAX_JOINS[2]]
-        return tuple(scope for _, scope in ranked)
+        return tuple(scope for _, scope in self._ranked_pairs)
 
     @cached_property
     def known(self) -> frozenset[tuple[str, ...]]:
@@ -178,10 +187,22 @@ class Scopes:
             ):
                 yield tables
 
+    @property
+    def is_large(self) -> bool:
+        """Whether the database has so many tables that joins must be simple."""
+        return len(self.tables) > MAX_TABLES
+
+    @property
+    def relates_all(self) -> bool:
+        """Whether correlated sub-queries are related by any columns of equal type."""
+        return len(self.tables) <= MAX_RELATED_TABLES
+
     @cached_property
     def relations(self) -> tuple[tuple[str, str], ...]:
         """Ordered pairs of tables for correlated sub-queries: the outer table and the inner one."""
         pairs = [scope.tables for scope in self.joins_of_two]
+        if not self.relates_all:
+            pairs = [(one, other) for one, other in pairs if self.foreign_keys(one, other)]
         return tuple(dict.fromkeys([(a, b) for a, b in pairs] + [(b, a) for a, b in pairs]))
 
 

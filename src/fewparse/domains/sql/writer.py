@@ -19,6 +19,7 @@ from fewparse.domains.sql.query import (
     Source,
     Star,
     SubQuery,
+    Value,
     has_aggregate,
 )
 from fewparse.domains.sql.scopes import Member, Scope, members_of, scopes_of
@@ -194,10 +195,8 @@ class Writer:
             if key.value not in items[:highest]:
                 self.fail("ORDER BY takes one of the first two columns of the select list here")
             keys.append((items.index(key.value) + 1, direction(key)))
-        positions = [position for position, _ in keys]
-        if len(set(positions)) != len(positions):
-            self.fail("ORDER BY has the same column twice")
-        return " ORDER BY " + ", ".join(f"{position}{descending}" for position, descending in keys)
+        first = {position: descending for position, descending in reversed(keys)}  # a repeated key has no effect
+        return " ORDER BY " + ", ".join(f"{position}{first[position]}" for position in dict.fromkeys(p for p, _ in keys))
 
     # ---- sub-queries
 
@@ -297,8 +296,8 @@ class Writer:
         return f" {query.operator} ".join(self._select(operand) for operand in query.operands)
 
     def _combined_order(self, query: Combination) -> str:
-        items = query.operands[0].items
-        text = self._positions(query.order, items, len(items)) if query.order else ""
+        positions: list[Expression] = [Value("int", str(at)) for at, _ in enumerate(query.operands[0].items, 1)]
+        text = self._positions(query.order, positions, len(positions)) if query.order else ""
         return text + limit_text(query.limit, query.offset)
 
     def _derived(self, query: Select, derived: Query) -> str:
