@@ -102,6 +102,7 @@ def test_chatml_context_has_the_last_message_of_the_agent_in_the_user_turn() -> 
         ("chatml-context", "Translate each request into a program. It may follow what the agent said."),
         ("chatml-description", "Translate each request into a program."),
         ("calls", "Answer each request with a call of these functions."),
+        ("json", "// Translate each request into JSON"),
     ],
 )
 def test_every_bundled_prompt_has_chat_messages_without_markup_and_lead(name: str, instruction: str) -> None:
@@ -128,8 +129,8 @@ def test_the_prompt_of_a_tuned_model_is_one_user_turn() -> None:
 
 
 def test_the_bundled_prompts_are_those_with_specified_messages() -> None:
-    names = ["calls", "canonical", "chatml", "chatml-context", "chatml-description", "lisp", "tuned"]
-    assert bundled_names() == names
+    chatml = ["chatml", "chatml-context", "chatml-description"]
+    assert bundled_names() == ["calls", "canonical", *chatml, "json", "lisp", "tuned"]
 
 
 def test_the_description_is_in_the_preamble_and_the_system_message() -> None:

@@ -14,7 +14,7 @@ FewparseError
  ├─ CorruptData           a downloaded file that is not the published one
  ├─ DatabaseError         a database that cannot be opened, reflected or reached
  ├─ ExecutionError        a program that the domain's executor cannot execute
- ├─ InvalidProgram        a program of an example that the domain's constraint does not accept
+ ├─ InvalidProgram        a program that cannot be written as the domain's constraint writes it
  ├─ ConstraintError       a constraint that cannot be compiled or advanced
  │   ├─ LimitExceeded     a grammar that is too large, too slow to compile, or has too many parser states
  │   └─ DeadEnd           a state that nothing may follow and that may not end: a defect
@@ -194,11 +194,16 @@ class ResultsError(SourceError):
 
 
 class InvalidProgram(FewparseError):
-    """A program of an example that the domain's constraint does not accept; `at` is the offset of the mistake."""
+    """A program that cannot be written as the domain's constraint writes it.
 
-    def __init__(self, message: str, at: int | None = None, hint: str | None = None) -> None:
+    `message` continues "the program"; `at` is the offset of the mistake, and `expected` what could be there instead.
+    """
+
+    def __init__(
+        self, message: str, at: int | None = None, hint: str | None = None, expected: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message, hint)
-        self.at = at
+        self.at, self.expected = at, expected
 
 
 class SqlError(SourceError):

@@ -11,6 +11,7 @@ import numpy as np
 
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copying import CopyGrammar
+from fewparse.constrain.dispatch import Dispatch, HeadTrie
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
@@ -38,6 +39,15 @@ STRINGS = [
 ]
 UTTERANCE = 'Rename "Q3 review" to Größe & café, now'
 COPYING = 'start: "(say " text ")" | "(hush)"\ntext: "\\"" TITLE "\\""\nTITLE: /[A-Za-zß-ÿ0-9 &]+/'
+
+
+ITEMS = {
+    "go(": r'("a"* ")" | "x=\"" /[a-z)\], ]/* "\")")',
+    "got(": '")"',
+    "g_o(": '"[" "go("? "])"',
+    "日本(": '"é"? ")"',
+}
+"""The heads of the items of a dispatch, and what follows them."""
 
 
 class ByteNode:
@@ -170,6 +180,18 @@ def one_of_after_lead(name: str, strings: list[str], lead: str) -> Case:
     return Case(name, lambda vocabulary: LeadConstraint(Trie(strings, vocabulary), lead), oracle)
 
 
+def dispatch(name: str, several: bool) -> Case:
+    items = [f'start: "{head}" {rest}' for head, rest in ITEMS.items()]
+    union = " | ".join(f'"{head}" {rest}' for head, rest in ITEMS.items())
+    source = f'start: "[" item (", " item)* "]"\nitem: {union}' if several else f"start: {union}"
+
+    def build(vocabulary: Vocabulary) -> Constraint:
+        heads = HeadTrie(ITEMS, ", " if several else None, ")", vocabulary)
+        return Dispatch(heads, lambda key: CfgConstraint(read_grammar(items[key]), vocabulary))
+
+    return Case(name, build, GrammarOracle(read_grammar(source), lark_language(source)))
+
+
 def unconstrained(name: str, lead: bytes) -> Case:
     return Case(
         name, lambda vocabulary: LeadConstraint(Unconstrained(vocabulary), lead.decode()), LeadOracle(lead)
@@ -182,6 +204,7 @@ CONTEXT_FREE = [
     context_free("calendar", CALENDAR, lead=" "),
     copying(),
 ]
+DISPATCHES = [dispatch("dispatch", several=False), dispatch("dispatch of a list", several=True)]
 TRIES = [
     one_of("trie", STRINGS),
     one_of("trie with the empty string and a lead", ["", *STRINGS], lead=" é"),
@@ -191,6 +214,7 @@ TRIES = [
 CASES = [
     *CONTEXT_FREE,
     *TRIES,
+    *DISPATCHES,
     unconstrained("unconstrained", b""),
     unconstrained("unconstrained after a lead", " é".encode()),
 ]

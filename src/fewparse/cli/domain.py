@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fewparse.cli import new_database, options
+from fewparse.cli import new_calls, new_database, options
 from fewparse.cli.answers import is_table, show_answer
 from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out, warn
 from fewparse.cli.trust import code_allowed, warn_of_code
@@ -87,13 +87,25 @@ def new(
     tables: new_database.Tables = None,
     examples: new_database.Examples = None,
     seed: new_database.Seed = None,
+    from_openapi: new_calls.FromOpenapi = None,
+    from_functions: new_calls.FromFunctions = None,
+    from_json: new_calls.FromJson = None,
+    notation: new_calls.NotationName = None,
+    several_calls: new_calls.SeveralCalls = False,
+    skip_unsupported: new_calls.SkipUnsupported = False,
 ) -> None:
-    """Create a domain folder: of the tables of a database, or a small language with examples to start from."""
+    """Create a domain folder: of a database, of the functions of an API, or a small language to start from."""
     path = user_path(folder or name)
     database = new_database.chosen_database(from_database, schemas, tables, examples, seed)
-    if database is not None:
+    calls = new_calls.chosen_source(
+        from_openapi, from_functions, from_json, notation, several_calls, skip_unsupported
+    )
+    if database is not None and calls is not None:
+        raise UsageError("a database and functions are given; a domain has one source")
+    source = database or calls
+    if source is not None:
         check_new(name, path)
-        next_step = database.make(name, path)
+        next_step = source.make(name, path)
     else:
         path = make_domain(name, path)
         next_step = f'fewparse parse {path} "turn on the lamp in the kitchen"'

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from fewparse.cli import grammar_report
+from fewparse.cli import grammar_accepts, grammar_report
 from fewparse.cli.console import FAILED, echo, input_lines, warn
 from fewparse.cli.grammar_source import (
     DialectOption,
@@ -28,6 +28,7 @@ from fewparse.grammar.translation.translator import Translation, Translator
 from fewparse.text import to_json
 
 app = typer.Typer(help="Inspect, translate with, sample, induce or export a grammar.", no_args_is_help=True)
+app.command("accepts")(grammar_accepts.accepts)
 app.command("check")(grammar_report.check)
 app.command("stats")(grammar_report.stats)
 app.command("induce")(grammar_report.induce_grammar)

@@ -73,7 +73,8 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
                 raise
             return LoadedGrammar(domain.language, domain, error)
         if domain.language is None:
-            raise UsageError(f"the domain {domain.name} has no grammar", "Name another domain, or a grammar file.")
+            hint = f"Name another domain, or a grammar file. To check programs: fewparse grammar accepts {source}"
+            raise UsageError(f"the domain {domain.name} has no grammar", hint)
         return LoadedGrammar(domain.language, domain)
     if not exists(path):
         raise UnknownName("grammar", source, known_domains(), "Or give the path of a grammar file or folder.")

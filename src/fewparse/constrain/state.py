@@ -146,6 +146,10 @@ class LeadConstraint(Constraint):
         """Return the state before the lead."""
         return self._start or self._inner.start()
 
+    def accepts(self, text: bytes) -> bool:
+        """Return whether a text is the lead and a string of the inner constraint."""
+        return text.startswith(self._lead) and self._inner.accepts(text[len(self._lead) :])
+
     def ending(self, text: bytes) -> bytes | None:
         """Return what is missing of the lead, and the suffix that the inner constraint finds."""
         rest = self._lead[len(text) :]

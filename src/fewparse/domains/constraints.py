@@ -137,7 +137,7 @@ class GrammarConstraint(ConstraintKind):
         return dialect not in ("lark", ".lark")
 
     @cached_property
-    def grammar(self) -> Grammar | SynchronousGrammar:
+    def grammar(self) -> Grammar | SynchronousGrammar | None:
         """The grammar of the file or folder; the texts of a synchronous one start without a space."""
         opened = load_grammar(self.domain.grammar_path, self.settings.dialect, self.settings.start)
         return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
@@ -218,6 +218,7 @@ CONSTRAINT_KINDS: Registry[type[ConstraintKind]] = Registry(
         "trie": "fewparse.domains.constraints:FiniteConstraint",
         "none": "fewparse.domains.constraints:NoConstraint",
         "sql": "fewparse.domains.sql.constraint:SqlConstraint",
+        "calls": "fewparse.domains.calls.constraint:CallsConstraint",
         "json-schema": "fewparse.domains.json_constraints:JsonSchemaConstraint",
         "json-object": "fewparse.domains.json_constraints:JsonObjectConstraint",
     },

@@ -21,6 +21,7 @@ ENTRY_POINTS = {"executor": "fewparse.executors", "normal_form": "fewparse.norma
 """The entry point groups in which installed packages declare functions for `domain.toml`, by its keys."""
 BUNDLED = (
     "fewparse.domains.calendar.executor",
+    "fewparse.domains.calls.program",
     "fewparse.datasets.overnight.executor",
     "fewparse.datasets.smcalflow.lispress",
 )

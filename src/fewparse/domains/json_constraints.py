@@ -1,6 +1,5 @@
 """The constraints `json-schema` and `json-object`: programs are JSON texts."""
 
-import json
 from functools import cached_property
 from typing import Annotated
 
@@ -14,8 +13,8 @@ from fewparse.domains.schema import ConstraintTable, FileName
 from fewparse.errors import UsageError
 from fewparse.example import Target
 from fewparse.files import path_inside
-from fewparse.json_schema.document import Schema, read_schema
-from fewparse.json_schema.validation import check_value, make_validator, parse_json
+from fewparse.json_schema.document import Document, read_schema
+from fewparse.json_schema.translate import Translation, translate
 from fewparse.prompt import Template
 from fewparse.vocabulary import BYTES, Vocabulary
 
@@ -30,32 +29,33 @@ class JsonObjectConstraint(ConstraintKind):
     """`kind = "json-object"`: JSON objects."""
 
     def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
-        """Return the compact JSON texts that are valid under the schema."""
+        """Return the JSON texts that are valid under the schema."""
         limits = Limits(isolate=self.domain.isolate_grammar)
-        return LeadConstraint(JsonConstraint(self.schema, vocabulary, limits), template.lead)
+        return LeadConstraint(JsonConstraint(self._translation, vocabulary, limits), template.lead)
+
+    @property
+    def document(self) -> Document:
+        """The schema of programs."""
+        return Document({"type": "object"})
 
     @cached_property
-    def schema(self) -> Schema:
-        """The schema of programs."""
-        return {"type": "object"}
+    def _translation(self) -> Translation:
+        return translate(self.document)
+
+    @cached_property
+    def _constraint(self) -> JsonConstraint:
+        return JsonConstraint(self._translation, BYTES, Limits(isolate=self.domain.isolate_grammar))
 
     def check(self, target: Target) -> None:
         """Raise an error if the schema cannot be enforced."""
         if target == "canonical":
-            raise UsageError(
-                f"the domain {self.domain.name} has no canonical utterances", "Use the target `program`."
-            )
+            message = f"the programs of the domain {self.domain.name} are JSON, without canonical utterances"
+            raise UsageError(message, "Use the target `program`.")
         _ = self._constraint
 
-    @cached_property
-    def _constraint(self) -> JsonConstraint:
-        return JsonConstraint(self.schema, BYTES)
-
     def canonical_program(self, program: str) -> str:
-        """Return a JSON text as the constraint writes it; raise `InvalidProgram` if it is not valid."""
-        value = parse_json(program)
-        check_value(value, make_validator(self.schema))
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        """Return a JSON text in the one layout that is generated; raise `InvalidProgram` if it is not valid."""
+        return self._constraint.canonical(program)
 
 
 class JsonSchemaConstraint(JsonObjectConstraint):
@@ -64,7 +64,7 @@ class JsonSchemaConstraint(JsonObjectConstraint):
     table = JsonSchemaTable
     settings: JsonSchemaTable
 
-    @cached_property
-    def schema(self) -> Schema:
+    @property
+    def document(self) -> Document:
         """The schema of the file."""
         return read_schema(path_inside(self.domain.folder, self.settings.schema_file))

@@ -1,9 +1,10 @@
 """Shorten the description of a domain to the lines that are most similar to the utterance."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from fewparse.lm.usage import Usage
-from fewparse.retrieve.retriever import Pool, fit, open_retriever
+from fewparse.retrieve.retriever import Pool, Retriever, fit, open_retriever
 
 RETRIEVER = "embedding"
 
@@ -12,9 +13,13 @@ class DescriptionLines:
     """The lines of a description, such as one per function or table; at most `limit` of them are shown."""
 
     def __init__(self, pool: Pool, limit: int) -> None:
+        self._pool = pool
         self._lines = pool.utterances
         self._limit = min(limit, len(self._lines))
-        self._retriever = open_retriever(RETRIEVER, pool) if self._lines else None
+
+    @cached_property
+    def _retriever(self) -> Retriever:
+        return open_retriever(RETRIEVER, self._pool)
 
     def shortened(
         self, utterance: str, fits: Callable[[Sequence[str]], bool], usage: Usage
@@ -23,7 +28,7 @@ class DescriptionLines:
 
         If not all are shown, they are the most similar ones to the utterance.
         """
-        if self._retriever is None or (self._limit == len(self._lines) and fits(self._lines)):
+        if self._limit == len(self._lines) and fits(self._lines):
             return list(self._lines), 0
 
         def in_order(chosen: Sequence[int]) -> list[str]:

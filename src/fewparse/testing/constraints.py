@@ -9,7 +9,7 @@ import numpy as np
 
 from fewparse.constrain.state import Constraint, State
 
-CLOSERS = [bytes([byte]) for byte in b'")]mxc']
+CLOSERS = [bytes([byte]) for byte in b'")]}mxc']
 SAMPLED_STATES = 6
 TOO_LONG = 20
 

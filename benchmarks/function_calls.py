@@ -1,0 +1,224 @@
+"""Function calls of the Berkeley Function-Calling Leaderboard (BFCL): constrained beside unconstrained decoding.
+
+Every item has functions of its own, so this is not a dataset with domains: each item is parsed under a constraint
+made from its functions, which the prompt shows as its context. Examples, if there are any, are the most similar
+ones of the items that are not evaluated, with their own functions. An output is judged by these steps: it parses,
+names a function of the item, its arguments are valid under the schema (by the library `jsonschema`), and they are
+accepted by the item's lists of values, compared as BFCL does: texts without case, spaces and punctuation.
+
+Run: python benchmarks/function_calls.py FOLDER [--limit 100] [--notation call] [--examples 0 4] [--decoder NAME]
+FOLDER has simple.jsonl: lines with `utterance`, `functions` and `accepted`.
+"""
+
+import argparse
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema
+
+from fewparse import Example, LanguageModel, Options, Parser, load_domain, open_model
+from fewparse.domains.calls.compiled import CallForm, FunctionConstraints
+from fewparse.domains.calls.declarations import Declarations, declarations_of
+from fewparse.domains.calls.ordering import ordered
+from fewparse.domains.calls.program import Call, Notation, read_program, write_program
+from fewparse.domains.calls.references import SpecDocument
+from fewparse.domains.calls.signatures import describe
+from fewparse.errors import FewparseError, InvalidProgram
+from fewparse.evaluate.metrics import count
+from measure import PROMPTS, write
+
+LEFT_OUT = ""
+"""Among the accepted values of an argument, it means that the argument may be left out."""
+IGNORED = re.compile(r"[ ,./\-_*^]")
+SETTINGS = """\
+name = "function-calls"
+prompt = "prompt.toml"
+[retrieve]
+order = "best-last"
+[constraint]
+kind = "none"
+[search]
+width = 5
+max_tokens = 120
+"""
+
+
+@dataclass(frozen=True)
+class Item:
+    """An utterance, its functions, and for each argument of its function the accepted values."""
+
+    utterance: str
+    declarations: Declarations
+    accepted: list[dict[str, dict[str, list[Any]]]]
+
+    @staticmethod
+    def read(line: str) -> "Item":
+        """Read a line of the data."""
+        row = json.loads(line)
+        return Item(row["utterance"], declarations_of(SpecDocument(row["functions"], row["id"])), row["accepted"])
+
+    @property
+    def context(self) -> str:
+        """The functions, as the prompt shows them."""
+        return describe(self.declarations)
+
+    def gold(self) -> Call:
+        """Return a call that is accepted: the first values, without the arguments that may be left out."""
+        ((name, values),) = self.accepted[0].items()
+        function = self.declarations.by_name[name]
+        needed = (key for key, each in values.items() if LEFT_OUT not in each or key in function.required)
+        given = {key: first([each for each in values[key] if each != LEFT_OUT]) for key in needed}
+        return Call(name, ordered(given, function.parameters, self.declarations.definitions))
+
+    def example(self, notation: Notation) -> Example:
+        """Return the item as an example for prompts of other items."""
+        return Example(self.utterance, write_program([self.gold()], notation, False), context=self.context)
+
+
+def first(values: Any) -> Any:
+    """Return the first accepted value; the members of an object have lists of their own."""
+    value = values[0] if isinstance(values, list) else values
+    return members(value)
+
+
+def members(value: Any) -> Any:
+    """Return a value whose objects have the first of the accepted values of each member."""
+    if isinstance(value, dict):
+        return {key: first(each) for key, each in value.items() if each and each[0] != LEFT_OUT}
+    return [members(each) for each in value] if isinstance(value, list) else value
+
+
+class Verdict(NamedTuple):
+    """Whether an output parses, names a function of the item, has valid arguments, and is accepted."""
+
+    parses: bool
+    exists: bool = False
+    valid: bool = False
+    accepted: bool = False
+
+
+def judge(output: str | None, item: Item) -> Verdict:
+    """Return the verdict on an output."""
+    try:
+        calls, several = read_program(output or "")
+    except InvalidProgram:
+        return Verdict(False)
+    if several or calls[0].name not in item.declarations.by_name:
+        return Verdict(True)
+    call = calls[0]
+    schema = item.declarations.schema_of(item.declarations.by_name[call.name])
+    valid = jsonschema.Draft202012Validator(schema).is_valid(call.arguments)
+    return Verdict(True, True, valid, any(is_accepted(call, each) for each in item.accepted))
+
+
+def is_accepted(call: Call, accepted: dict[str, dict[str, list[Any]]]) -> bool:
+    """Return whether a call is accepted: every argument has an accepted value, and none is missing."""
+    values = accepted.get(call.name)
+    if values is None or not call.arguments.keys() <= values.keys():
+        return False
+    given = (any(matches(value, each) for each in values[key]) for key, value in call.arguments.items())
+    missing = values.keys() - call.arguments.keys()
+    return all(given) and all(LEFT_OUT in values[key] for key in missing)
+
+
+def matches(value: Any, accepted: Any) -> bool:
+    """Return whether a value equals an accepted one."""
+    if isinstance(value, str) and isinstance(accepted, str):
+        return plain(value) == plain(accepted)
+    if isinstance(value, list) and isinstance(accepted, list):
+        return len(value) == len(accepted) and all(map(matches, value, accepted))
+    if isinstance(value, dict) and isinstance(accepted, dict):
+        return is_accepted(Call("", value), {"": accepted})
+    if isinstance(value, bool) or isinstance(accepted, bool):
+        return value is accepted
+    return bool(value == accepted)
+
+
+def plain(text: str) -> str:
+    """Return a text without case, spaces and some punctuation, as BFCL compares texts."""
+    return IGNORED.sub("", text).lower().replace("'", '"')
+
+
+def run(
+    items: Sequence[Item],
+    pool: Sequence[Item],
+    model: LanguageModel,
+    notation: Notation,
+    examples: int,
+    decoder: str = "speculative",
+) -> Iterator[tuple[str, Item, str | None]]:
+    """Yield the outputs on all items with and without a constraint, with the name of the setting."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "domain.toml").write_text(SETTINGS)
+        (path / "prompt.toml").write_text((PROMPTS / "function-calls.toml").read_text())
+        rows = (vars(item.example(notation)) for item in pool)
+        (path / "examples.jsonl").write_text("".join(json.dumps(without_none(row)) + "\n" for row in rows))
+        domain = load_domain(path)
+        options = Options.resolve(domain, model.name, examples=examples, decoder=decoder)
+        free = Parser(domain, model, options)
+        for item in items:
+            form = CallForm(notation)
+            assert model.vocabulary is not None
+            constraint = FunctionConstraints(item.declarations, form, model.vocabulary).dispatch()
+            parsers = {"constrained": Parser(domain, model, options, constraint=constraint), "unconstrained": free}
+            for name, parser in parsers.items():
+                yield name, item, parsed(parser, item)
+
+
+def without_none(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without values that are None."""
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def parsed(parser: Parser, item: Item) -> str | None:
+    """Return the output of a parser on an item; None if it fails."""
+    try:
+        return parser.parse(item.utterance, item.context).output
+    except FewparseError as error:
+        print(f"failed: {error}")
+        return None
+
+
+def main() -> None:
+    """Write a row for each setting."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--limit", type=int, default=100)
+    arguments.add_argument("--notation", choices=["call", "json"], default="call")
+    arguments.add_argument("--examples", type=int, nargs="+", default=[0, 4])
+    arguments.add_argument("--decoder", default="speculative")
+    arguments.add_argument("--model", default="embedded")
+    arguments.add_argument("--out", default="function-calls", help="name of the files in benchmarks/results")
+    chosen = arguments.parse_args()
+    all_items = [Item.read(line) for line in (chosen.folder / "simple.jsonl").read_text().splitlines()]
+    items, pool = all_items[: chosen.limit], all_items[chosen.limit :]
+    model = open_model(chosen.model)
+    rows: list[dict[str, object]] = []
+    for examples in chosen.examples:
+        verdicts: dict[str, list[Verdict]] = {}
+        for name, item, output in run(items, pool, model, chosen.notation, examples, chosen.decoder):
+            verdicts.setdefault(name, []).append(judge(output, item))
+            print(f"{name} {examples}: {verdicts[name][-1]._asdict()} {output}", flush=True)
+        for name, found in verdicts.items():
+            setting = {"setting": name, "notation": chosen.notation, "decoder": chosen.decoder}
+            rows.append({**setting, "examples": examples, **shares(found)})
+        write(chosen.out, rows)
+
+
+def shares(verdicts: Sequence[Verdict]) -> dict[str, object]:
+    """Return the share of outputs that pass each step, and the 95% interval of the last one."""
+    found: dict[str, object] = {"items": len(verdicts)}
+    for step in Verdict._fields:
+        found[step] = count([getattr(verdict, step) for verdict in verdicts]).value
+    low, high = count([verdict.accepted for verdict in verdicts]).interval()
+    return {**found, "95% interval": f"{low:.2f}-{high:.2f}"}
+
+
+if __name__ == "__main__":
+    main()

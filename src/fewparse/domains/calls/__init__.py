@@ -1,0 +1,1 @@
+"""Domains whose programs are function calls: declarations from several sources, notations, execution."""
