@@ -83,7 +83,10 @@ def shop() -> Sample:
             ("cust_id",),
         ),
         Table(
-            "categories", (integer("id"), text("title", "books", "toys"), integer("parent_id")), ("id",), "category"
+            "categories",
+            (integer("id"), text("title", "books", "toys"), integer("parent_id")),
+            ("id",),
+            "category",
         ),
         Table(
             "products",
@@ -163,7 +166,9 @@ def odd_names() -> Sample:
                 text("O'Neil"),
             ),
         ),
-        Table("Order Line", (integer("select"), integer("2020"), text("first name"), text("FirstName"), text("from"))),
+        Table(
+            "Order Line", (integer("select"), integer("2020"), text("first name"), text("FirstName"), text("from"))
+        ),
         Table("😀", (text("🍐"), Column("date of birth", "date"), integer("__"), integer("each"))),
         Table("order_2", (integer("item"), text("whose", "x"), integer("a.b"))),
     )
@@ -174,7 +179,11 @@ def odd_names() -> Sample:
             (2, 'say "hi"', None, 2.5, "%", "_"),
             (3, "", 7, None, "", "\\"),
         ],
-        "Order Line": [(1, 2020, "ann", "Ann", "here"), (1, 0, "bob", None, "there"), (3, -4, "cyd", "Cyd", "where")],
+        "Order Line": [
+            (1, 2020, "ann", "Ann", "here"),
+            (1, 0, "bob", None, "there"),
+            (3, -4, "cyd", "Cyd", "where"),
+        ],
         "😀": [("🍐🍎", "2000-02-29", 1, 2), ("ä", None, 3, None)],
         "order_2": [(1, "x", 1), (2, None, 2)],
     }
@@ -185,7 +194,10 @@ def company() -> Sample:
     """A company: two foreign keys between the same tables, a self-reference, numbers as text, no key at all."""
     tables = (
         Table(
-            "dept", (integer("dept_no"), text("dname", "sales", "research"), integer("budget")), ("dept_no",), "department"
+            "dept",
+            (integer("dept_no"), text("dname", "sales", "research"), integer("budget")),
+            ("dept_no",),
+            "department",
         ),
         Table(
             "emp",
@@ -201,7 +213,9 @@ def company() -> Sample:
             ),
             ("emp_no",),
         ),
-        Table("log", (Column("at", "datetime"), text("entry"), Column("ok", "boolean"), Column("seconds", "number"))),
+        Table(
+            "log", (Column("at", "datetime"), text("entry"), Column("ok", "boolean"), Column("seconds", "number"))
+        ),
     )
     keys = (
         ForeignKey("emp", ("mgr",), "emp", ("emp_no",)),

@@ -96,18 +96,16 @@ def new(
 ) -> None:
     """Create a domain folder: of a database, of the functions of an API, or a small language to start from."""
     path = user_path(folder or name)
-    sources = (
-        new_database.chosen_database(from_database, schemas, tables, examples, seed),
-        new_calls.chosen_source(
-            from_openapi, from_functions, from_json, notation, several_calls, skip_unsupported
-        ),
+    database = new_database.chosen_database(from_database, schemas, tables, examples, seed)
+    calls = new_calls.chosen_source(
+        from_openapi, from_functions, from_json, notation, several_calls, skip_unsupported
     )
-    given = [source for source in sources if source is not None]
-    if len(given) > 1:
-        raise UsageError("a domain is made from one source", "Omit --from-database, or the other --from option.")
-    if given:
+    if database is not None and calls is not None:
+        raise UsageError("a database and functions are given; a domain has one source")
+    source = database or calls
+    if source is not None:
         check_new(name, path)
-        next_step = given[0].make(name, path)
+        next_step = source.make(name, path)
     else:
         path = make_domain(name, path)
         next_step = f'fewparse parse {path} "turn on the lamp in the kitchen"'

@@ -253,7 +253,8 @@ def validated(schema: type[SomeTable], table: dict[str, Any], source: str, path:
             known = [f.alias or name for name, f in owner.model_fields.items()]
             hint = UnknownName("key", where[-1], known).hint
             raise DomainError(f"unknown key `{key}`", path, at, None, source, hint) from None
-        raise DomainError(f"`{key}`: {first['msg']}", path, at, None, source) from None
+        shown = None if first["type"] == "password" else source  # the line contains it
+        raise DomainError(f"`{key}`: {first['msg']}", path, at, None, shown) from None
 
 
 def schema_for(table: dict[str, Any]) -> type[DomainTable]:

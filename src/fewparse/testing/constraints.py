@@ -11,6 +11,7 @@ from fewparse.constrain.state import Constraint, State
 
 CLOSERS = [bytes([byte]) for byte in b'")]}mxc']
 SAMPLED_STATES = 6
+TOO_LONG = 20
 
 
 class Step(NamedTuple):
@@ -23,11 +24,17 @@ class Step(NamedTuple):
 def random_walk(constraint: Constraint, rng: random.Random, long: int = 30) -> Iterator[Step]:
     """Yield the steps of a random walk through the masks, from the start to a state in which the output may end.
 
-    After `long` bytes the walk prefers tokens that close something, and ends as soon as it may.
+    After `long` bytes the walk prefers tokens that close something, and ends as soon as it may. In a grammar that
+    opens more than it closes it might never end: after many times as many bytes, it takes the shortest ending.
     """
     here = Step(b"", constraint.start())
     while True:
         yield here
+        if len(here.text) >= TOO_LONG * long and (ending := constraint.ending(here.text)) is not None:
+            for i in range(len(ending)):
+                here = Step(here.text + ending[i : i + 1], reached(here.state.advance(ending[i : i + 1])))
+                yield here
+            return
         closing = len(here.text) >= long
         if here.state.must_end or (here.state.may_end and rng.random() < (0.9 if closing else 0.2)):
             return

@@ -21,6 +21,7 @@ from fewparse.domains.trust import not_trusted
 from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, SqlError, UsageError
 from fewparse.files import exists, read_text
 from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.limits import GRAMMAR_BYTES
 
 
@@ -30,6 +31,7 @@ class SqlTable(ConstraintTable):
     schema_file: Annotated[FileName | None, Field(alias="schema")] = None
     phrases: FileName | None = None
     copy_rules: Annotated[Names, Field(alias="copy")] = FREE_TEXT
+    scorer: ScorerName = "shortest"  # canonical English has one query: nothing is to be learned
 
 
 class SqlConstraint(GrammarConstraint):
@@ -97,10 +99,18 @@ class SqlConstraint(GrammarConstraint):
 
     def canonical_program(self, program: str) -> str:
         """Return a query in the normal form; raise `InvalidProgram` if it is none over the schema."""
-        try:
-            return canonical_sql(program, self.database)
-        except SqlError as error:
-            raise invalid_program(error, program) from None
+        if program not in self._normal_forms:
+            try:
+                normal = canonical_sql(program, self.database)
+            except SqlError as error:
+                raise invalid_program(error, program) from None
+            self._normal_forms |= {program: normal, normal: normal}
+        return self._normal_forms[program]
+
+    @cached_property
+    def _normal_forms(self) -> dict[str, str]:
+        """Queries whose normal form is known, by their text."""
+        return {}
 
 
 def invalid_program(error: SqlError, program: str) -> InvalidProgram:
