@@ -328,6 +328,7 @@ def test_the_sources_have_two_files_per_domain() -> None:
     expected = {original_name(domain, part) for domain in DOMAINS for part in ("train", "test")}
     assert {file.path.name for file in sources.files} == expected
     for file in sources.files:
+        assert file.checksum is not None
         assert (file.checksum.kind, len(file.checksum.value), file.optional) == ("SHA-256", 64, False)
         assert file.size is not None
         assert file.size > 100_000

@@ -462,6 +462,7 @@ def test_the_sources_have_dialogues_three_id_lists_and_the_grammar() -> None:
     assert {file.path.name for file in sources.files if file.optional} == {TRAIN_DIALOGUES, TRAIN_LIST}
     for file in sources.files:
         blob = file.path.name == TRAIN_DIALOGUES
+        assert file.checksum is not None
         assert (file.checksum.kind, len(file.checksum.value)) == (("git blob id", 40) if blob else ("SHA-256", 64))
         assert (file.size is None) == blob
 

@@ -145,8 +145,9 @@ def shop() -> Sample:
         "returns": [(12, 1, "broken string", '{"a": 1}'), (10, 2, None, None)],
     }
     view = (
-        'CREATE VIEW "big_spenders" AS SELECT o.customer_id AS cust_id, SUM(i.qty * CAST(p.price AS DOUBLE PRECISION))'
-        " AS total FROM orders o JOIN order_items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id"
+        'CREATE VIEW "big_spenders" AS SELECT o.customer_id AS cust_id, '
+        "SUM(i.qty * CAST(p.price AS DOUBLE PRECISION)) AS total "
+        "FROM orders o JOIN order_items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id"
         " GROUP BY o.customer_id"
     )
     return Sample(Database("sqlite", tables, keys), rows, (view,))

@@ -21,8 +21,8 @@ from fewparse.vocabulary import Vocabulary
 
 LIMIT_WORDS = ("limit", "max is", "too complex", "fuel", "too many", "too large", "u16::max")
 MAX_PLACEHOLDERS = 16
-# The engine recurses along chains of rules. It was measured to need up to 4 KB of stack per rule, and a grammar has
-# at most `Limits.rules` of them in a chain: 200 MB. Only the part that is used takes up memory.
+# The engine recurses along chains of rules. It was measured to need up to 4 KB of stack per rule, and a grammar
+# has at most `Limits.rules` of them in a chain: 200 MB. Only the part that is used takes up memory.
 STACK_BYTES = 256 << 20
 
 

@@ -7,7 +7,7 @@ whose complement becomes an expression again (state elimination).
 import re
 from collections.abc import Iterable
 from itertools import pairwise
-from re import _constants as op  # type: ignore[attr-defined]
+from re import _constants as op
 from typing import Any
 
 from fewparse.grammar.rules import LAST_CODE_POINT, SURROGATES, Chars

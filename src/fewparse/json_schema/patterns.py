@@ -10,8 +10,8 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
+from re import _constants as op
+from re import _parser
 from typing import Any, NamedTuple
 
 from fewparse.grammar.readers.regex import all_characters

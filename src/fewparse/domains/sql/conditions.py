@@ -31,11 +31,17 @@ from fewparse.domains.sql.values import ExpressionWriter, Fail
 class SubQueries(Protocol):
     """Writes sub-queries."""
 
-    def scalar(self, query: Query) -> str: ...
+    def scalar(self, query: Query) -> str:
+        """Return a sub-query with one value."""
+        ...
 
-    def listed(self, query: Query) -> str: ...
+    def listed(self, query: Query) -> str:
+        """Return a sub-query with a list of values."""
+        ...
 
-    def related(self, query: Query, exists: bool = False) -> str: ...
+    def related(self, query: Query, exists: bool = False) -> str:
+        """Return a sub-query that refers to the query around it."""
+        ...
 
 
 class ConditionWriter:
@@ -62,7 +68,9 @@ class ConditionWriter:
         if not select.having:
             return ""
         for condition in select.having:
-            if isinstance(condition, Both) and (len(select.having) > 1 or any(isinstance(p, Both) for p in condition.parts)):
+            if isinstance(condition, Both) and (
+                len(select.having) > 1 or any(isinstance(p, Both) for p in condition.parts)
+            ):
                 self._fail("AND and OR together are not supported in HAVING")
         return " HAVING " + self._all(select.having, self._having)
 
@@ -124,7 +132,7 @@ class ConditionWriter:
         return written
 
     def _check_query_type(self, value: Expression, query: Query) -> None:
-        """Check that a value is compared with a sub-query of the same type; those over derived tables are numbers."""
+        """Check that a value is compared with a sub-query of its type; those over derived tables are numbers."""
         first = query if isinstance(query, Select) else query.operands[0]
         if first.sources[0].query is None:
             self._check_types(value, first.items[0])
@@ -179,7 +187,7 @@ class ConditionWriter:
         return f"{self._value(left)} {operator} {self._values.literal(right, left)}"
 
     def related(self, query: Select, scopes: Scopes) -> str:
-        """Return the conditions of a sub-query that refers to the query around it: one relation, and simple ones."""
+        """Return the conditions of a sub-query that refers to the query around it: a relation, and simple ones."""
         inner = query.sources[0]
         links = [c for c in query.where if is_relation(c, inner)]
         rest = [c for c in query.where if c not in links]
@@ -190,7 +198,12 @@ class ConditionWriter:
         outer = oriented[0][1].source
         keys = scopes.foreign_keys(outer.table, inner.table) if outer.table != inner.table else []
         key_pairs = [
-            list(zip(*((k.columns, k.other_columns) if k.table == inner.table else (k.other_columns, k.columns)), strict=True))
+            list(
+                zip(
+                    *((k.columns, k.other_columns) if k.table == inner.table else (k.other_columns, k.columns)),
+                    strict=True,
+                )
+            )
             for k in keys
         ]
         if len(keys) == 1 and pairs == set(key_pairs[0]):
@@ -205,7 +218,8 @@ class ConditionWriter:
         else:
             self._fail("a sub-query is related to the query around it by more than one equation")
         conditions = [
-            f"{self._values.text(ColumnOf(inner, a))} = {self._values.text(ColumnOf(outer, b))}" for a, b in ordered
+            f"{self._values.text(ColumnOf(inner, a))} = {self._values.text(ColumnOf(outer, b))}"
+            for a, b in ordered
         ]
         for condition in rest:
             if not is_simple(condition, inner):
@@ -238,7 +252,11 @@ def is_simple(condition: Condition, inner: object) -> bool:
         case Comparison(left=ColumnOf(source=source), right=right):
             plain = not isinstance(right, ColumnOf | Calculation | Aggregate)
             return source is inner and plain and not is_correlated(right)
-        case Between(value=ColumnOf(source=source)) | Like(value=ColumnOf(source=source)) | IsNull(value=ColumnOf(source=source)):
+        case (
+            Between(value=ColumnOf(source=source))
+            | Like(value=ColumnOf(source=source))
+            | IsNull(value=ColumnOf(source=source))
+        ):
             return source is inner
         case In(value=ColumnOf(source=source), choices=choices):
             return source is inner and not (isinstance(choices, Select) and choices.outer)
@@ -247,7 +265,9 @@ def is_simple(condition: Condition, inner: object) -> bool:
 
 def is_correlated(expression: Expression) -> bool:
     """Return whether an expression is a sub-query that refers to the query around it."""
-    return isinstance(expression, SubQuery) and isinstance(expression.query, Select) and bool(expression.query.outer)
+    return (
+        isinstance(expression, SubQuery) and isinstance(expression.query, Select) and bool(expression.query.outer)
+    )
 
 
 def bracketed(condition: Condition, text: str) -> str:

@@ -71,7 +71,7 @@ class Phrases:
     @staticmethod
     def read(path: Path, database: Database) -> "Phrases":
         """Return the phrases with the overrides of a file; raises `DomainError` for a mistake in it."""
-        source = read_text(path)
+        source = read_text(path, DomainError)
         try:
             settings = tomllib.loads(source)
         except tomllib.TOMLDecodeError as error:
@@ -149,7 +149,7 @@ def short_comment(comment: str) -> list[str]:
 
 
 def safe_phrase(words: list[str], noun: str) -> str:
-    """Return words as a phrase without reserved words; `noun` completes one that is reserved or looks like a number."""
+    """Return words as a phrase without reserved words; `noun` completes a reserved word or a number."""
     if len(words) == 1 and (words[0] in reserved_words() or LITERAL.fullmatch(words[0])):
         words = [*words, noun]
     elif not any(word in reserved_words() for word in words) and not LITERAL.fullmatch(words[0]):

@@ -1,7 +1,7 @@
 """The synchronous grammar of a schema: canonical English and canonical SQL of SELECT statements.
 
-Its rules are instances of the templates in `select.scfg`, one for each scope (the tables of a FROM clause), so that
-columns are only those of the tables in the FROM clause. Columns are shared by all scopes of their table, and
+Its rules are instances of the templates in `select.scfg`, one for each scope (the tables of a FROM clause), so
+that columns are only those of the tables in the FROM clause. Columns are shared by all scopes of their table, and
 sub-queries are shared by all queries: the size is linear in columns, tables and joins.
 """
 
@@ -22,9 +22,33 @@ from fewparse.grammar.synchronous import PairedRule, Pairing, SynchronousGrammar
 FREE_TEXT = ("text", "fragment", "pattern")
 """The rules whose text is copied from the utterance: string literals and patterns of LIKE."""
 FULL_ONLY = frozenset(
-    ("intcalc", "deccalc", "aintcalc", "adeccalc", "operand", "numbersbare", "numbersopen", "numbersfull")
-    + ("gbody3", "gbody13", "gbody23", "gbody123", "rowbare", "rowopen", "rowfull", "listfull", "groupbare", "groupopen")
-    + ("ocond", "opred", "otest", "oands", "oors", "ohcond", "ohtest")
+    (
+        "intcalc",
+        "deccalc",
+        "aintcalc",
+        "adeccalc",
+        "operand",
+        "numbersbare",
+        "numbersopen",
+        "numbersfull",
+        "gbody3",
+        "gbody13",
+        "gbody23",
+        "gbody123",
+        "rowbare",
+        "rowopen",
+        "rowfull",
+        "listfull",
+        "groupbare",
+        "groupopen",
+        "ocond",
+        "opred",
+        "otest",
+        "oands",
+        "oors",
+        "ohcond",
+        "ohtest",
+    )
 )
 """Rules that only full scopes have: see `Scopes.is_full`."""
 SMALL_ONLY = frozenset({"more", "moregroups"})

@@ -1,4 +1,4 @@
-"""Names and string literals as they are written in canonical SQL: the same text for SQLite, DuckDB and PostgreSQL."""
+"""Names and string literals in canonical SQL: the same text for SQLite, DuckDB and PostgreSQL."""
 
 import re
 from functools import cache

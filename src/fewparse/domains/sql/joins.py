@@ -10,7 +10,9 @@ from fewparse.domains.sql.types import JOIN_KINDS, kind_of
 class Fail(Protocol):
     """Raises `SqlError`."""
 
-    def __call__(self, message: str, node: None = None, hint: str | None = None) -> NoReturn: ...
+    def __call__(self, message: str, node: None = None, hint: str | None = None) -> NoReturn:
+        """Raise the error."""
+        ...
 
 
 def ordered_joins(select: Select, database: Database, fail: Fail) -> tuple[list[Join], list[Condition]]:
@@ -24,7 +26,9 @@ def ordered_joins(select: Select, database: Database, fail: Fail) -> tuple[list[
     links = [c for c in select.where if is_link(c, select.sources, database)]
     rest = [c for c in select.where if c not in links]
     if any(join.outer for join in select.joins):
-        found = [placed(join, select.sources[:index], links, database, fail) for index, join in enumerate(select.joins)]
+        found = [
+            placed(join, select.sources[:index], links, database, fail) for index, join in enumerate(select.joins)
+        ]
     else:
         found = in_schema_order(select.sources, links, database, fail)
     used = [condition for join in found for condition in join.conditions]
@@ -84,7 +88,9 @@ def placed(join: Join, earlier: list[Source], links: list[Condition], database: 
         return Join(join.source)
     if join.outer:
         for condition in join.conditions:
-            if not is_link(condition, [*earlier, join.source], database) or not between(condition, join.source, earlier):
+            if not is_link(condition, [*earlier, join.source], database) or not between(
+                condition, join.source, earlier
+            ):
                 fail(
                     "the condition of LEFT JOIN must equate columns of both tables, of the same type",
                     hint="Other conditions belong in WHERE, or the query is outside the language.",
@@ -118,4 +124,7 @@ def in_schema_order(sources: list[Source], links: list[Condition], database: Dat
 def not_joined(sources: list[Source], fail: Fail) -> NoReturn:
     """Raise `SqlError` for tables without a condition that joins them."""
     tables = ", ".join(source.table for source in sources)
-    fail(f"the tables {tables} are not joined by equal columns of the same type", hint="Join them with ON a.x = b.y.")
+    fail(
+        f"the tables {tables} are not joined by equal columns of the same type",
+        hint="Join them with ON a.x = b.y.",
+    )

@@ -20,7 +20,7 @@ class Text:
     def __init__(self, sql: str) -> None:
         self._sql = sql
 
-    def fail(self, message: str, node: exp.Expression | None = None, hint: str | None = None) -> NoReturn:
+    def fail(self, message: str, node: exp.Expr | None = None, hint: str | None = None) -> NoReturn:
         """Raise `SqlError` for a part of the query."""
         self.fail_at(message, None if node is None else start_of(node), hint)
 
@@ -30,7 +30,7 @@ class Text:
         raise SqlError(message, "SQL", line, column, self._sql, hint)
 
 
-def start_of(node: exp.Expression) -> int | None:
+def start_of(node: exp.Expr) -> int | None:
     """Return the offset of the first part of a node whose offset is known."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return min(starts, default=None)
@@ -115,7 +115,9 @@ class Names:
                 return item[1]
         if node.this.args.get("quoted") and self.database.dialect == "sqlite":
             return Value("text", name)
-        known = [column for frame in self.frames for source in frame.sources.values() for column in columns(source)]
+        known = [
+            column for frame in self.frames for source in frame.sources.values() for column in columns(source)
+        ]
         self.text.fail(f"there is no column `{name}`", node, nearest(name, known))
 
     def _outer(self, column: ColumnOf) -> ColumnOf:

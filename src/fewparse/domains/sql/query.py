@@ -1,4 +1,4 @@
-"""Queries as trees: what is read from SQL, brought into the forms of the language, and written as canonical SQL."""
+"""Queries as trees: read from SQL, brought into the forms of the language, and written as canonical SQL."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from fewparse.domains.sql.types import Kind
 
 @dataclass(eq=False)
 class Source:
-    """An occurrence of a table, or of a derived table (`query`), in a FROM clause; `alias` is what the query calls it."""
+    """An occurrence of a table, or of a derived table (`query`), in a FROM clause; `alias` is its name there."""
 
     table: str
     alias: str

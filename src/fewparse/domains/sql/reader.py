@@ -1,8 +1,8 @@
 """Read SQL as people write it into a query, with all names resolved; sqlglot parses it."""
 
 import logging
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import sqlglot
 from sqlglot import exp
@@ -13,8 +13,8 @@ from fewparse.domains.sql.expressions import ExpressionReader
 from fewparse.domains.sql.names import Frame, Names, Text, lookup
 from fewparse.domains.sql.query import (
     Both,
-    Combination,
     ColumnOf,
+    Combination,
     Comparison,
     Condition,
     Expression,
@@ -58,7 +58,9 @@ def parse(sql: str, database: Database, text: Text) -> exp.Expression:
         before = found.get("start_context") or ""
         at = position(sql, found) if found else None
         message = str(found.get("description", error)).split(" but got <Token")[0].rstrip(".")
-        text.fail_at(f"this is not valid SQL: {message[:1].lower()}{message[1:]}", at if at is not None else len(before))
+        text.fail_at(
+            f"this is not valid SQL: {message[:1].lower()}{message[1:]}", at if at is not None else len(before)
+        )
     except (SqlglotError, RecursionError):
         text.fail_at("this is not valid SQL: a quotation mark or bracket is not closed", unclosed(sql))
     statements = [statement for statement in parsed if statement is not None]
@@ -69,8 +71,10 @@ def parse(sql: str, database: Database, text: Text) -> exp.Expression:
     statement = statements[0]
     if not isinstance(statement, exp.Select | exp.SetOperation | exp.Subquery):
         name = statement.name if isinstance(statement, exp.Command) else statement.key
-        text.fail_at(f"{name.upper()} is refused: only SELECT is allowed", 0, "SQL domains never change a database.")
-    return statement  # type: ignore[no-any-return]
+        text.fail_at(
+            f"{name.upper()} is refused: only SELECT is allowed", 0, "SQL domains never change a database."
+        )
+    return statement
 
 
 @contextmanager
@@ -161,15 +165,15 @@ class QueryReader:
                 where += conjuncts(self._expressions.condition(node.args["where"].this))
             items = [self._expressions.expression(item) for item in node.expressions]
             names = [item.alias_or_name for item in node.expressions]
-            frame.items = {item.alias: value for item, value in zip(node.expressions, items, strict=True) if item.alias}
+            frame.items = {
+                item.alias: value for item, value in zip(node.expressions, items, strict=True) if item.alias
+            }
             groups, having = self._groups(node, items)
             order = self._order(node, items)
             limit, offset = self._limit(node)
             items, names = self._without_star(items, names, joins, bool(groups))
             distinct = node.args.get("distinct") is not None
-            return Select(
-                items, joins, where, distinct, groups, having, order, limit, offset, names, frame.outer
-            )
+            return Select(items, joins, where, distinct, groups, having, order, limit, offset, names, frame.outer)
         finally:
             self._names.frames.pop()
             if self._names.frames:
@@ -346,7 +350,9 @@ class QueryReader:
             names = {name: position for position, name in enumerate(first.names, 1)}
             if isinstance(inner, exp.Column) and (found := lookup(inner.name, names)):
                 position = found[1]
-            elif isinstance(inner, exp.Literal) and inner.this.isdigit() and 0 < int(inner.this) <= len(first.items):
+            elif (
+                isinstance(inner, exp.Literal) and inner.this.isdigit() and 0 < int(inner.this) <= len(first.items)
+            ):
                 position = int(inner.this)
             else:
                 self._fail("ORDER BY after a set operation takes a column of its first query", key)

@@ -46,8 +46,8 @@ def in_condition(condition: Condition, change: Replace) -> Condition:
         case Comparison(left=left, right=right):
             return replace(condition, left=in_expression(left, change), right=in_expression(right, change))
         case Between(value=value, low=low, high=high):
-            changed = [in_expression(part, change) for part in (value, low, high)]
-            return Between(*changed, condition.negated)
+            first, second, third = (in_expression(part, change) for part in (value, low, high))
+            return replace(condition, value=first, low=second, high=third)
         case In(value=value, choices=choices):
             inner = (
                 tuple(in_expression(choice, change) for choice in choices)
@@ -64,12 +64,15 @@ def in_condition(condition: Condition, change: Replace) -> Condition:
 def in_query(query: Query, change: Replace) -> Query:
     """Return a query with its expressions replaced, but not those of its derived tables."""
     if isinstance(query, Combination):
-        operands = [in_query(operand, change) for operand in query.operands]
+        replaced = [in_query(operand, change) for operand in query.operands]
+        operands = [operand for operand in replaced if isinstance(operand, Select)]
         return replace(query, operands=operands, order=in_order(query.order, change))
     return replace(
         query,
         items=[in_expression(item, change) for item in query.items],
-        joins=[replace(join, conditions=[in_condition(c, change) for c in join.conditions]) for join in query.joins],
+        joins=[
+            replace(join, conditions=[in_condition(c, change) for c in join.conditions]) for join in query.joins
+        ],
         where=[in_condition(c, change) for c in query.where],
         groups=[in_expression(group, change) for group in query.groups],
         having=[in_condition(c, change) for c in query.having],

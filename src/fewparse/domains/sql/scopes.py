@@ -115,9 +115,11 @@ class Scopes:
 
     def _pairs(self) -> list[tuple[int, Scope]]:
         """Return all pairs of tables that can be joined, with their relations."""
-        pairs = combinations_with_replacement(self.tables, 2)
+        pairs: Iterable[tuple[str, ...]] = combinations_with_replacement(self.tables, 2)
         if len(self.tables) > MAX_KEYED_JOINS:  # too many to look at: those with foreign keys are enough
-            pairs = iter(sorted({tuple(sorted(key, key=self._order.__getitem__)) * (3 - len(key)) for key in self._keys}))
+            pairs = sorted(
+                {tuple(sorted(key, key=self._order.__getitem__)) * (3 - len(key)) for key in self._keys}
+            )
         ranked = ((self.relation(one, other), Scope((one, other))) for one, other in pairs)
         return [(relation, scope) for relation, scope in ranked if relation is not None]
 

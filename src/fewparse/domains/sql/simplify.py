@@ -22,9 +22,9 @@ from fewparse.domains.sql.query import (
     Query,
     Select,
     Source,
+    Value,
     has_aggregate,
     values_of,
-    Value,
 )
 from fewparse.domains.sql.rewrite import in_condition, in_expression, in_order, with_queries
 
@@ -44,8 +44,9 @@ class Simplifier:
     def query(self, query: Query) -> Query:
         """Return a simplified query."""
         if isinstance(query, Combination):
-            operands = [self.query(operand) for operand in query.operands]
-            if not all(isinstance(operand, Select) for operand in operands):
+            simplified = [self.query(operand) for operand in query.operands]
+            operands = [operand for operand in simplified if isinstance(operand, Select)]
+            if len(operands) < len(simplified):
                 self._fail("a derived table within a set operation is not supported")
             return replace(query, operands=operands)
         return self._select(with_queries(query, self.query))
@@ -86,10 +87,10 @@ class Simplifier:
             if plain and not outer.where and not outer.order and outer.limit is None and not inner.distinct:
                 items = [in_expression(item, change) for item in outer.items]
                 return replace(inner, items=items, names=outer.names)
-            if plain and not outer.where and outer.items == [ColumnOf(source, name) for name in inner.names]:
-                if inner.limit is None:
-                    order = in_order(outer.order, change)
-                    return replace(inner, order=order, limit=outer.limit, offset=outer.offset)
+            same = outer.items == [ColumnOf(source, name) for name in inner.names]
+            if plain and not outer.where and same and inner.limit is None:
+                order = in_order(outer.order, change)
+                return replace(inner, order=order, limit=outer.limit, offset=outer.offset)
             if outer.where:
                 self._fail("conditions on a derived table with DISTINCT or LIMIT are not supported")
             return None
@@ -103,7 +104,9 @@ class Simplifier:
         items = [in_expression(item, change) for item in outer.items]
         order = in_order(outer.order, change)
         limit, offset = outer.limit, outer.offset
-        return self._grouped(replace(inner, items=items, names=outer.names, order=order, limit=limit, offset=offset))
+        return self._grouped(
+            replace(inner, items=items, names=outer.names, order=order, limit=limit, offset=offset)
+        )
 
     def _flattened(self, outer: Select, source: Source, inner: Select, change: object) -> Select:
         """Return a query over the tables of a derived table without groups or limits."""

@@ -1,7 +1,7 @@
 """The known values of columns: their own, or those of a column that contains all of them.
 
-A column whose values are all values of another column (`river.traverse` of `state.state_name`), or that refers to it
-by a foreign key, is about the same things: all values of the other column may be asked for.
+A column whose values are all values of another column (`river.traverse` of `state.state_name`), or that refers to
+it by a foreign key, is about the same things: all values of the other column may be asked for.
 """
 
 from functools import lru_cache
@@ -44,7 +44,9 @@ def value_sets(database: Database) -> ValueSets:
 
 
 def larger(
-    values: tuple[str, ...], sets: dict[tuple[str, ...], frozenset[str]], containing: dict[str, list[tuple[str, ...]]]
+    values: tuple[str, ...],
+    sets: dict[tuple[str, ...], frozenset[str]],
+    containing: dict[str, list[tuple[str, ...]]],
 ) -> tuple[str, ...]:
     """Return the largest set of values that contains all of some values."""
     if len(values) < MIN_CONTAINED:

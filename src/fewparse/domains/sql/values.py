@@ -8,7 +8,16 @@ from typing import NoReturn, Protocol
 from fewparse.domains.sql.expressions import NUMBER, number
 from fewparse.domains.sql.identifiers import string_literal
 from fewparse.domains.sql.names import nearest
-from fewparse.domains.sql.query import Aggregate, Calculation, ColumnOf, Expression, SubQuery, Select, Value, has_aggregate
+from fewparse.domains.sql.query import (
+    Aggregate,
+    Calculation,
+    ColumnOf,
+    Expression,
+    Select,
+    SubQuery,
+    Value,
+    has_aggregate,
+)
 from fewparse.domains.sql.types import TYPE_OF_KIND, Kind, Type, is_writable, kind_of
 from fewparse.domains.sql.value_sets import ValueSets
 
@@ -21,7 +30,9 @@ TRUE, FALSE = {"TRUE", "1", "T", "YES"}, {"FALSE", "0", "F", "NO"}
 class Fail(Protocol):
     """Raises `SqlError`."""
 
-    def __call__(self, what: str, hint: str | None = None) -> NoReturn: ...
+    def __call__(self, what: str, hint: str | None = None) -> NoReturn:
+        """Raise the error."""
+        ...
 
 
 class ExpressionWriter:
@@ -89,7 +100,9 @@ class ExpressionWriter:
             self._fail("an aggregate takes a column or arithmetic with columns")
         kind = self.kind(argument)
         self._aggregate_kind(aggregate.function, argument)
-        if aggregate.function == "COUNT" and (isinstance(argument, Calculation) or (aggregate.distinct and kind == "other")):
+        if aggregate.function == "COUNT" and (
+            isinstance(argument, Calculation) or (aggregate.distinct and kind == "other")
+        ):
             self._fail("COUNT takes a column that can be compared")
         return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{self.text(argument)})"
 
@@ -122,7 +135,11 @@ class ExpressionWriter:
 
     def known_values(self, expression: Expression) -> tuple[str, ...] | None:
         """Return the known values of a column; None if any value may be compared with it."""
-        return self._sets.get((expression.source.table, expression.name)) if isinstance(expression, ColumnOf) else None
+        return (
+            self._sets.get((expression.source.table, expression.name))
+            if isinstance(expression, ColumnOf)
+            else None
+        )
 
     # ---- literals
 

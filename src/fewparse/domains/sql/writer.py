@@ -28,7 +28,7 @@ from fewparse.domains.sql.value_sets import value_sets
 from fewparse.domains.sql.values import ExpressionWriter
 
 KEY_PATTERNS = {"g", "gg", "ggg", "ag", "aag", "agg", "gag"}
-"""The orders of columns (g) and aggregates (a) in the select list of a query with groups; aggregates may follow."""
+"""The orders of columns (g) and aggregates (a) in the select list of a query with groups."""
 PATTERNS_WITH_OTHERS = {"g", "gg"}
 """Those in which GROUP BY may have further columns."""
 PATTERNS_SORTED_BY_POSITION = {"ag", "gg"}
@@ -94,7 +94,7 @@ class Writer:
         self._levels.append(Level(names, qualified, len(tables) == 1))
 
     def _from(self, select: Select) -> str:
-        parts = []
+        parts: list[str] = []
         for join in select.joins:
             name, table = self._levels[-1].names[join.source], identifier(join.source.table)
             written = table if name == table else f"{table} AS {name}"
@@ -113,7 +113,9 @@ class Writer:
             self.fail("a sub-query that refers to the query around it is not supported here")
         self._enter(select)
         try:
-            full = self._scopes.is_full(Scope(tuple(sorted((s.table for s in select.sources), key=self._scopes.order))))
+            full = self._scopes.is_full(
+                Scope(tuple(sorted((s.table for s in select.sources), key=self._scopes.order)))
+            )
             self._values.arithmetic = full
             head = "SELECT DISTINCT " if select.distinct else "SELECT "
             items = ", ".join(self._item_text(item, select) for item in select.items) + alias
@@ -195,8 +197,10 @@ class Writer:
             if key.value not in items[:highest]:
                 self.fail("ORDER BY takes one of the first two columns of the select list here")
             keys.append((items.index(key.value) + 1, direction(key)))
-        first = {position: descending for position, descending in reversed(keys)}  # a repeated key has no effect
-        return " ORDER BY " + ", ".join(f"{position}{first[position]}" for position in dict.fromkeys(p for p, _ in keys))
+        first = dict(reversed(keys))  # a repeated key has no effect
+        return " ORDER BY " + ", ".join(
+            f"{position}{first[position]}" for position in dict.fromkeys(p for p, _ in keys)
+        )
 
     # ---- sub-queries
 
@@ -248,7 +252,9 @@ class Writer:
         if not isinstance(query, Select) or len(query.joins) != 1 or query.sources[0].query is not None:
             self.fail("a sub-query that refers to the query around it must be over one table")
         if query.groups or query.limit or query.order or query.having or query.distinct:
-            self.fail("GROUP BY, ORDER BY, LIMIT and DISTINCT are not supported in a sub-query that refers to others")
+            self.fail(
+                "GROUP BY, ORDER BY, LIMIT and DISTINCT are not supported in a sub-query that refers to others"
+            )
         if not query.outer:
             self.fail("a sub-query here must refer to the query around it")
         sources = {column.source for column in query.outer}
@@ -267,7 +273,9 @@ class Writer:
         try:
             if not exists:
                 item = query.items[0]
-                if not isinstance(item, Aggregate) or not (item.argument is None or isinstance(item.argument, ColumnOf)):
+                if not isinstance(item, Aggregate) or not (
+                    item.argument is None or isinstance(item.argument, ColumnOf)
+                ):
                     self.fail("a sub-query that refers to the query around it must be an aggregate of a column")
                 head = f"SELECT {self._values.text(item)}"
             return f"({head}{self._from(query)}{self._conditions.related(query, self._scopes)})"
