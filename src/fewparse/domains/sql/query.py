@@ -238,3 +238,29 @@ def columns_of(condition: Condition) -> Iterator[ColumnOf]:
         for part in parts_of(value):
             if isinstance(part, ColumnOf):
                 yield part
+
+
+def derived_query(query: Select) -> Query | None:
+    """Return the query of the derived table that a query is over."""
+    return query.joins[0].source.query if len(query.joins) == 1 else None
+
+
+def direction(key: SortKey) -> str:
+    """Return the direction of a key of ORDER BY."""
+    return " DESC" if key.descending else ""
+
+
+def limit_text(limit: int | None, offset: int | None) -> str:
+    """Return the LIMIT clause."""
+    text = "" if limit is None else f" LIMIT {limit}"
+    return text if not offset else f"{text} OFFSET {offset}"
+
+
+@dataclass
+class Level:
+    """A query that is being written: the names of its sources, and whether columns are written with them."""
+
+    names: dict[Source, str] = field(default_factory=dict)
+    qualified: bool = False
+    single: bool = True
+    """Whether the query is over one table."""

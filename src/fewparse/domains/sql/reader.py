@@ -1,12 +1,6 @@
-"""Read SQL as people write it into a query, with all names resolved; sqlglot parses it."""
+"""Read SQL as people write it into a query, with all names resolved."""
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
 
 from fewparse.domains.sql.database import Database
 from fewparse.domains.sql.expressions import ExpressionReader
@@ -26,6 +20,7 @@ from fewparse.domains.sql.query import (
     Star,
     Value,
 )
+from fewparse.domains.sql.syntax import parse
 
 HINT = "docs/sql.md lists what SQL domains can express."
 UNSUPPORTED_CLAUSES = {
@@ -46,67 +41,6 @@ def read_query(sql: str, database: Database) -> tuple[Query, Text]:
     text = Text(sql)
     statement = parse(sql, database, text)
     return QueryReader(database, text).query(statement), text
-
-
-def parse(sql: str, database: Database, text: Text) -> exp.Expression:
-    """Return the only statement of a text, which is a SELECT."""
-    try:
-        with quiet():
-            parsed = sqlglot.parse(sql, read=database.dialect)
-    except ParseError as error:
-        found = error.errors[0] if error.errors else {}
-        before = found.get("start_context") or ""
-        at = position(sql, found) if found else None
-        message = str(found.get("description", error)).split(" but got <Token")[0].rstrip(".")
-        text.fail_at(
-            f"this is not valid SQL: {message[:1].lower()}{message[1:]}", at if at is not None else len(before)
-        )
-    except (SqlglotError, RecursionError):
-        text.fail_at("this is not valid SQL: a quotation mark or bracket is not closed", unclosed(sql))
-    statements = [statement for statement in parsed if statement is not None]
-    if not statements:
-        text.fail_at("there is no SQL here", None, "Write a SELECT statement.")
-    if len(statements) > 1:
-        text.fail("only one statement is allowed", statements[1])
-    statement = statements[0]
-    if not isinstance(statement, exp.Select | exp.SetOperation | exp.Subquery):
-        name = statement.name if isinstance(statement, exp.Command) else statement.key
-        text.fail_at(
-            f"{name.upper()} is refused: only SELECT is allowed", 0, "SQL domains never change a database."
-        )
-    return statement
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence sqlglot's warnings about statements that it does not know: they are refused."""
-    logger = logging.getLogger("sqlglot")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-def position(sql: str, error: dict[str, object]) -> int | None:
-    """Return the offset of a token that sqlglot did not expect; its column is that of the token's end."""
-    line, column, highlight = error.get("line"), error.get("col"), str(error.get("highlight") or "")
-    if not isinstance(line, int) or not isinstance(column, int):
-        return None
-    start = sum(len(text) + 1 for text in sql.split("\n")[: line - 1])
-    return max(start, start + column - max(1, len(highlight)))
-
-
-def unclosed(sql: str) -> int:
-    """Return the offset of the quotation mark that is not closed, or the end of the text."""
-    opened: int | None = None
-    for at, char in enumerate(sql):
-        if opened is None and char in "'\"`":
-            opened = at
-        elif opened is not None and char == sql[opened]:
-            opened = None
-    return len(sql) if opened is None else opened
 
 
 class QueryReader:

@@ -1,6 +1,6 @@
 """Write queries as canonical SQL, the text that the grammar derives; what it does not derive is an error."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from fewparse.domains.sql.columns import item_name
@@ -13,6 +13,7 @@ from fewparse.domains.sql.query import (
     ColumnOf,
     Combination,
     Expression,
+    Level,
     Query,
     Select,
     SortKey,
@@ -20,7 +21,10 @@ from fewparse.domains.sql.query import (
     Star,
     SubQuery,
     Value,
+    derived_query,
+    direction,
     has_aggregate,
+    limit_text,
 )
 from fewparse.domains.sql.scopes import Member, Scope, members_of, scopes_of
 from fewparse.domains.sql.types import KEY_KINDS
@@ -32,16 +36,6 @@ KEY_PATTERNS = {"g", "gg", "ggg", "ag", "aag", "agg", "gag"}
 PATTERNS_WITH_OTHERS = {"g", "gg"}
 """Those in which GROUP BY may have further columns."""
 PATTERNS_SORTED_BY_POSITION = {"ag", "gg"}
-
-
-@dataclass
-class Level:
-    """A query that is being written: the names of its sources, and whether columns are written with them."""
-
-    names: dict[Source, str] = field(default_factory=dict)
-    qualified: bool = False
-    single: bool = True
-    """Whether the query is over one table."""
 
 
 class Writer:
@@ -349,19 +343,3 @@ class Writer:
         elif derived.distinct:
             self.fail("DISTINCT with LIMIT in a derived table is not supported")
         return self._select(replace(derived, items=[item]), f" AS {self._item}")
-
-
-def derived_query(query: Select) -> Query | None:
-    """Return the query of the derived table that a query is over."""
-    return query.joins[0].source.query if len(query.joins) == 1 else None
-
-
-def direction(key: SortKey) -> str:
-    """Return the direction of a key of ORDER BY."""
-    return " DESC" if key.descending else ""
-
-
-def limit_text(limit: int | None, offset: int | None) -> str:
-    """Return the LIMIT clause."""
-    text = "" if limit is None else f" LIMIT {limit}"
-    return text if not offset else f"{text} OFFSET {offset}"
