@@ -90,7 +90,7 @@ class NegationWriter:
         """Leave out the values that violate a keyword, or raise `SchemaError` if none may be left out."""
         if not self._translator.partial:
             raise self._part.fail([keyword], message)
-        self._translator.has_left_out = True
+        self._translator.left_out += 1
 
     def _is_trivial(self, keyword: str) -> bool:
         """Return whether a keyword allows all values of the types."""

@@ -12,15 +12,16 @@ from typing import Any
 from fewparse.errors import LimitExceeded
 from fewparse.json_schema.assertions import ASSERTIONS, AssertionWriter
 from fewparse.json_schema.disjoint import Disjointness
-from fewparse.json_schema.document import DRAFTS, Document, Subschema
+from fewparse.json_schema.document import DRAFTS, NEWEST, Document, Subschema
 from fewparse.json_schema.emitted import EXAMPLES, STRICTER, Emitted, conjunction, disjunction
 from fewparse.json_schema.formats import format_checker
 from fewparse.json_schema.loops import check_loops
 from fewparse.json_schema.negation import negation
 from fewparse.json_schema.numbers import NumberError, constant, has_common_multiple
-from fewparse.json_schema.patterns import UNWRITABLE
+from fewparse.json_schema.patterns import UNWRITABLE, to_engine
 from fewparse.json_schema.pruning import Pruner, walk
 from fewparse.json_schema.types import ANY_TYPE, Types, common, type_of, types_of
+from fewparse.json_schema.unevaluated import DependsOnValue, evaluated_items, evaluated_properties
 
 KNOWN_KEYWORDS = frozenset(keyword for draft in DRAFTS.values() for keyword in draft.VALIDATORS)
 """The keywords that restrict values in some draft."""
@@ -29,6 +30,7 @@ WITHOUT_EFFECT = frozenset(("additionalItems", "exclusiveMinimum", "exclusiveMax
 FOREIGN = frozenset(("const", "if", "propertyNames", "dependencies", "dependentRequired", "dependentSchemas"))
 """Keywords that are enforced in all drafts, even in those that do not have them."""
 MAX_EMITTED = 100_000
+MAX_REFERENCES = 20
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,9 @@ class Translator:
         self._names: dict[tuple[int, bool, bool], str] = {}
         self.partial = False
         """Whether negations may leave out values: then those that are kept are right, but not complete."""
-        self.has_left_out = False
+        self.left_out = 0
+        """How often a negation has left out values."""
+        self._incomplete: set[str] = set()
         self._keep: list[Emitted] = []
 
     def positive(self, part: Subschema, types: Types = ANY_TYPE) -> Emitted:
@@ -96,7 +100,7 @@ class Translator:
         types = common(types, types_of(part))
         if not types:
             return False
-        if "enum" in schema or "const" in schema:
+        if ("enum" in schema or "const" in schema) and not {*foreign} - {"const"}:
             return self._noted(self._values(part, types), part, stricter=bool(foreign))
         written = False
         emitted: list[Emitted] = []
@@ -115,7 +119,9 @@ class Translator:
         self._foreign_keywords(part, frozenset())
         if "$ref" in part.schema and part.ref_only:
             return self.reference(part, "$ref", negated=True)
-        return self._noted(negation(self, part, types), part)
+        before = self.left_out
+        emitted = negation(self, part, types)
+        return self._noted(emitted, part, stricter=self.left_out > before)
 
     def reference(self, part: Subschema, keyword: str, negated: bool = False) -> Emitted:
         """Return a reference to the definition of what a part refers to, or of its negation."""
@@ -126,11 +132,14 @@ class Translator:
         if key not in self._names:
             name = self._names[key] = str(len(self._names))
             self.definitions[name] = {"$ref": f"#/$defs/{name}"}
+            before = self.left_out
             self.definitions[name] = self.negative(target) if negated else self.positive(target)
-        found = self.definitions[self._names[key]]
-        if isinstance(found, bool):
-            return found
-        return self._noted({"$ref": f"#/$defs/{self._names[key]}"}, part)
+            if self.left_out > before:
+                self._incomplete.add(name)
+        name = self._names[key]
+        self.left_out += name in self._incomplete
+        found = self.definitions[name]
+        return found if isinstance(found, bool) else self._noted({"$ref": f"#/$defs/{name}"}, part)
 
     def resolve_one_ofs(self) -> None:
         """Exclude, in each `oneOf`, the values for which several branches are valid.
@@ -142,17 +151,19 @@ class Translator:
         self.partial = True
         while self.one_ofs:
             one_of = self.one_ofs.pop()
+            before = self.left_out
             exclusive: list[Emitted] = []
             for i, (_, emitted) in enumerate(one_of.branches):
                 others = [*one_of.branches[:i], *one_of.branches[i + 1 :]]
                 overlapping = [part for part, other in others if not disjointness.of(emitted, other)]
-                self.has_left_out = False
                 alone = conjunction([emitted, *(self.negative(part, one_of.types) for part in overlapping)])
-                if alone is False and self.has_left_out:
+                if alone is False and self.left_out > before:
                     message = f"the branch {i} and another one may both be valid: that cannot be excluded"
                     raise one_of.part.fail(["oneOf", i], message, "Write branches that exclude each other.")
                 exclusive.append(alone)
             one_of.emitted["anyOf"] = exclusive
+            if self.left_out > before:
+                one_of.emitted[STRICTER] = True
 
     def check_divisors(self, root: Emitted) -> None:
         """Raise `SchemaError` for divisors whose common multiples are too large for the engine."""
@@ -205,18 +216,19 @@ class Translator:
             yield self.negative(part.child("not"), types)
         elif keyword == "if":
             yield from self._conditional(part, types)
+        elif keyword in ("enum", "const"):
+            yield self._values(part, types)
         elif keyword == "$ref":
             yield self.reference(part, "$ref")
         elif keyword in ("$dynamicRef", "$recursiveRef"):
-            raise part.fail(
-                [keyword], f"`{keyword}` cannot be enforced", "Write a $ref to the part that is meant."
-            )
+            hint = "Write a $ref to the part that is meant."
+            raise part.fail([keyword], f"`{keyword}` cannot be enforced", hint)
         elif keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
             yield from self._dependencies(part, keyword, types)
         elif keyword == "propertyNames":
             yield self._property_names(part)
-        elif keyword in ("unevaluatedProperties", "unevaluatedItems") and part.schema[keyword] is not True:
-            raise part.fail([keyword], f"`{keyword}` cannot be enforced", "Use additionalProperties or items.")
+        elif keyword in ("unevaluatedProperties", "unevaluatedItems"):
+            yield self._unevaluated(part, keyword)
 
     def _one_of(self, part: Subschema, types: Types) -> Emitted:
         branches = [(child, self.positive(child, types)) for child in part.children("oneOf")]
@@ -265,10 +277,32 @@ class Translator:
                 present = conjunction([{"type": "object", "required": [name]}, demanded])
                 yield disjunction([{"properties": {name: False}}, present])
 
+    def _unevaluated(self, part: Subschema, keyword: str) -> Emitted:
+        rest = self.positive(part.child(keyword))
+        try:
+            if keyword == "unevaluatedItems":
+                if part.document.uri != NEWEST:
+                    raise DependsOnValue
+                count = evaluated_items(part)
+                return True if count is None else {"prefixItems": [True] * count, "items": rest}
+            found = evaluated_properties(part)
+        except DependsOnValue:
+            message = f"`{keyword}` cannot be enforced beside keywords that look at some values only"
+            raise part.fail([keyword], message, "Use additionalProperties or items.") from None
+        if found is None:
+            return True
+        patterns = {to_engine(pattern): True for pattern in found[1]}
+        return {
+            "properties": dict.fromkeys(found[0], True),
+            "patternProperties": patterns,
+            "additionalProperties": rest,
+        }
+
     def _property_names(self, part: Subschema) -> Emitted:
         names = self.positive(part.child("propertyNames"), frozenset(["string"]))
-        while isinstance(names, dict) and names.keys() == {"$ref"}:
-            names = self.definitions[names["$ref"].rpartition("/")[2]]
+        for _ in range(MAX_REFERENCES):
+            if isinstance(names, dict) and names.keys() == {"$ref"}:
+                names = self.definitions[names["$ref"].rpartition("/")[2]]
         if names is True or names == {"type": "string"}:
             return True
         if names is False:
