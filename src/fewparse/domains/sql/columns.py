@@ -11,6 +11,21 @@ from fewparse.domains.sql.value_sets import value_sets
 from fewparse.grammar.rules import Production, Ref, Symbol, Text
 from fewparse.grammar.synchronous import PairedRule, Pairing
 
+PREFIXED = (*KINDS, "num", "key", "any", "simple", "osimple")
+"""What a table within a join has: what the table has, with its name as a prefix."""
+JOINED = (*KINDS, "num", "key", "simple", "osimple", "exists", "oexists") + (
+    "item",
+    "agg",
+    "aint",
+    "adec",
+    "atext",
+    "adate",
+    "atime",
+    "adatetime",
+)
+"""What a join has from its tables."""
+FOLLOWING = ("irest", "drest", "arest", "grest")
+"""What may follow after something of a table: what may follow in one of the joins with it."""
 MAX_TWIN_COLUMNS = 1_000
 """Databases with more columns have no rules for rows of a table that have the same value in a column."""
 
@@ -63,12 +78,13 @@ class SchemaRules:
     def table_rules(self, table: Table) -> Iterator[PairedRule]:
         """Yield the rules of a table in a scope of its own, where its columns have no prefix."""
         table_id = self.table_ids[table.name]
-        yield text_rule(f"star_{table_id}", "all columns", "*")
         yield same(f"has_{table_id}", Ref("have"))
         for column in table.columns:
             ref = self._column(table, column)
             kind = kind_of(column)
             yield same(f"{kind}_{table_id}", ref)
+            if kind in KEY_KINDS:
+                yield same(f"key_{table_id}", ref)
             values = self._values.get((table.name, column.name))
             if values is not None:
                 choices = self.value_sets.setdefault(values, f"V{len(self.value_sets)}")
@@ -99,14 +115,17 @@ class SchemaRules:
         yield text_rule(f"prefix_{member_id}", f"{one}'s ", f"{name}.")
         yield text_rule(f"whole_{member_id}", f"whole {one}", f"{name}.*")
         yield PairedRule(f"has_{member_id}", (Ref("has"),), (Pairing((Text(f"whose {one}"), Ref("has")), (1,)),))
-        for base in (*KINDS, "simple", "osimple"):
+        for base in PREFIXED:
             yield same(f"{base}_{member_id}", Ref(f"prefix_{member_id}"), Ref(f"{base}_{table_id}"))
 
     def join_rules(self, scope_id: str, members: tuple[Member, ...]) -> Iterator[PairedRule]:
-        """Yield the rules of a scope of several tables: what its members have."""
-        for base in (*KINDS, "simple", "osimple", "exists", "oexists", "whole"):
-            for member in members:
-                yield same(f"{base}_{scope_id}", Ref(f"{base}_{self.member_id(member)}"))
+        """Yield the rules of a scope of several tables: what its members have, and what may follow after them."""
+        for member in members:
+            member_id = self.member_id(member)
+            for base in JOINED:
+                yield same(f"{base}_{scope_id}", Ref(f"{base}_{member_id}"))
+            for base in FOLLOWING:
+                yield same(f"{base}_{member_id}", Ref(f"{base}_{scope_id}"))
 
     def foreign_key_rule(self, name: str, key: ForeignKey, one: Member, other: Member) -> PairedRule:
         """Return a rule for the condition by which a foreign key relates two members, those of `one` first."""

@@ -21,12 +21,10 @@ from fewparse.grammar.synchronous import PairedRule, Pairing, SynchronousGrammar
 
 FREE_TEXT = ("text", "fragment", "pattern")
 """The rules whose text is copied from the utterance: string literals and patterns of LIKE."""
-FULL_ONLY = frozenset(
+ARITHMETIC = frozenset({"intcalc", "deccalc", "aintcalc", "adeccalc"})
+"""Rules that large databases lack: see `Scopes.is_large`."""
+FULL_ONLY = ARITHMETIC | frozenset(
     (
-        "intcalc",
-        "deccalc",
-        "aintcalc",
-        "adeccalc",
         "operand",
         "numbersbare",
         "numbersopen",
@@ -51,8 +49,10 @@ FULL_ONLY = frozenset(
     )
 )
 """Rules that only full scopes have: see `Scopes.is_full`."""
-SMALL_ONLY = frozenset({"more", "moregroups"})
-"""Rules that joins of large databases lack: see `Scopes.is_large`."""
+SMALL_ONLY = frozenset(
+    ("dmore", "gmore", "gper", "amore", "perbody", "aggbare", "aggopen", "listbare", "listopen", "val")
+)
+"""Rules that joins of large databases lack."""
 KEPT = frozenset({"start", *FREE_TEXT})
 """Rules that keep their names."""
 GROUPS = ("one", "two", "more")
@@ -85,7 +85,9 @@ class Builder:
         self._pairs: dict[tuple[str, str], None] = {}
         self._keyed: set[str] = set()
         """Relations and joins that are along a foreign key only."""
-        self._omitted = FULL_ONLY | SMALL_ONLY if self._scopes.is_large else FULL_ONLY
+        large = self._scopes.is_large
+        self._omitted = FULL_ONLY | SMALL_ONLY if large else FULL_ONLY
+        self._omitted_of_full = ARITHMETIC if large else frozenset[str]()
 
     def grammar(self) -> SynchronousGrammar:
         """Return the grammar."""
@@ -100,6 +102,8 @@ class Builder:
             self._rules += self._schema.member_rules(member)
             self._bind(M=self._schema.member_id(member))
             self._bind(N=self._schema.member_id(member))
+            self._bind(U=self._schema.member_id(member))
+            self._bind(U=self._schema.member_id(member), G=GROUPS[1])
         self._rules += self._schema.shared_rules()
         for choices in self._schema.value_sets.values():
             self._bind(C=choices)
@@ -117,9 +121,10 @@ class Builder:
         self._bindings.setdefault(frozenset(binding), []).append(binding)
 
     def _bind_scope(self, scope_id: str, tables: int) -> None:
-        self._bind(S=scope_id)
         group = GROUPS[min(tables, len(GROUPS)) - 1]
-        self._bind(S=scope_id, G=group)
+        for name in ("S", "T" if tables == 1 else "J"):
+            self._bind(**{name: scope_id})
+            self._bind(**{name: scope_id, "G": group})
 
     def _member(self, member: Member) -> str:
         """Return the identifier of a member, whose rules are made later."""
@@ -131,7 +136,8 @@ class Builder:
         found = {TYPE_OF_KIND.get(kind_of(column)) for column in self._scopes.tables[name].columns}
         self._types[table_id] = tuple(kind for kind in TYPES if kind in found or kind == "num")
         self._full.add(table_id)
-        self._bind(T=table_id)
+        self._bind(U=table_id)
+        self._bind(U=table_id, G=GROUPS[0])
         self._bind_scope(table_id, 1)
         self._bind(H=table_id, M=self._member(member))
         self._bind(H=self._schema.member_id(member), M=self._schema.member_id(member))
@@ -196,17 +202,20 @@ class Builder:
         """Yield the bindings of a template's parameters."""
         types = sorted(template.parameters & {"Y", "Z"})
         for binding in self._bindings.get(template.parameters - {"Y", "Z"}, ()):
-            scope = binding.get("S")
-            if scope is not None and scope not in self._full and template.base in self._omitted:
+            scope = binding.get("S") or binding.get("J")
+            omitted = self._omitted_of_full if scope in self._full else self._omitted
+            if scope is not None and template.base in omitted:
                 continue
             if template.base in ("onlink", "onjoin") and binding.get("E", binding.get("Q")) in self._keyed:
                 continue
             if not types:
                 yield binding
                 continue
-            known = self._types.get(binding.get("S") or binding.get("T") or "", TYPES)
+            known = self._types.get(binding.get("S") or binding.get("J") or binding.get("T") or "", TYPES)
             if "E" in binding and not self._scopes.relates_all:
                 known = ("num",)
+            if len(types) == 2 and self._scopes.is_large:
+                continue
             if len(types) == 2:
                 known = tuple(kind for kind in known if kind in TWO_COLUMN_TYPES)
             for chosen in product(known, repeat=len(types)):

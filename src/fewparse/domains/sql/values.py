@@ -87,7 +87,7 @@ class ExpressionWriter:
             case Value(kind="int" | "dec"):
                 return self.number(expression.text)
             case Calculation():
-                return self._calculation(expression)
+                return f"({self._calculation(expression)})"
             case Aggregate():
                 return self._aggregate(expression)
         self._fail("this expression is not supported here")
@@ -104,7 +104,8 @@ class ExpressionWriter:
             isinstance(argument, Calculation) or (aggregate.distinct and kind == "other")
         ):
             self._fail("COUNT takes a column that can be compared")
-        return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{self.text(argument)})"
+        written = self._calculation(argument) if isinstance(argument, Calculation) else self.text(argument)
+        return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{written})"
 
     def _calculation(self, calculation: Calculation) -> str:
         """Return arithmetic: integers are widened, and division by zero is NULL, so that no database fails."""
@@ -118,20 +119,16 @@ class ExpressionWriter:
             if has_aggregate(one) and not has_aggregate(other) and not isinstance(other, Value):
                 self._fail("arithmetic with aggregates and columns is not supported")
         integers = self.kind(left) == self.kind(right) == "int"
-        written = self._operand(left)
+        written = self.text(left)
         if operator == "/":
             if isinstance(right, Value):
                 if right.text.startswith("-") or not right.text.strip("0."):
                     self._fail("division by a literal that is not positive is not supported")
-                return f"{written} / {self._operand(right)}"
-            return f"{written} / NULLIF({self._operand(right)}, 0)"
+                return f"{written} / {self.text(right)}"
+            return f"{written} / NULLIF({self.text(right)}, 0)"
         if integers:
             written = f"CAST({written} AS {'DOUBLE PRECISION' if operator == '*' else 'BIGINT'})"
-        return f"{written} {operator} {self._operand(right)}"
-
-    def _operand(self, operand: Expression) -> str:
-        text = self.text(operand)
-        return f"({text})" if isinstance(operand, Calculation) else text
+        return f"{written} {operator} {self.text(right)}"
 
     def known_values(self, expression: Expression) -> tuple[str, ...] | None:
         """Return the known values of a column; None if any value may be compared with it."""
