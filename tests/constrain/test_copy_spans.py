@@ -235,6 +235,7 @@ def assert_can_be_copied_iff_accepted(utterance: str, text: str, source: str) ->
     [
         ('CHAR: /[ab]/ | "!" /[cd]/', "ab", {"c": "!c", "d": "!d", "e": None}),
         ('CHAR: "!" /[cd]/ | /[ab]/ | "?" /[e]/', "ab", {"c": "!c", "e": "?e", "f": None}),
+        ("CHAR: /[ab]/ | /[cd]/", "abcd", {"e": None}),
     ],
 )
 def test_a_character_is_encoded_as_the_rule_writes_it(
@@ -246,9 +247,7 @@ def test_a_character_is_encoded_as_the_rule_writes_it(
     assert {char: characters.encoded(char) for char in encodings} == encodings
 
 
-@pytest.mark.parametrize(
-    "rule", ['CHAR: /[ab]/ | "!"', 'CHAR: "!" /[ab]/', "CHAR: /[ab]/ | /[c]/ /[d]/", "CHAR: /[ab]/ | /[cd]/"]
-)
+@pytest.mark.parametrize("rule", ['CHAR: /[ab]/ | "!"', 'CHAR: "!" /[ab]/', "CHAR: /[ab]/ | /[c]/ /[d]/"])
 def test_other_kinds_of_escapes_are_rejected(rule: str) -> None:
     with pytest.raises(ConstraintError, match="not one repeated character class"):
         copied("ab", f"start: TEXT\nTEXT: CHAR+\n{rule}")
