@@ -13,15 +13,10 @@ from fewparse.grammar.synchronous import PairedRule, Pairing
 
 PREFIXED = (*KINDS, "num", "key", "any", "simple", "osimple")
 """What a table within a join has: what the table has, with its name as a prefix."""
-JOINED = (*KINDS, "num", "key", "simple", "osimple", "exists", "oexists") + (
-    "item",
-    "agg",
-    "aint",
-    "adec",
-    "atext",
-    "adate",
-    "atime",
-    "adatetime",
+JOINED = (
+    *KINDS,
+    *("num", "key", "simple", "osimple", "exists", "oexists"),
+    *("item", "agg", "aint", "adec", "atext", "adate", "atime", "adatetime"),
 )
 """What a join has from its tables."""
 FOLLOWING = ("irest", "drest", "arest", "grest")
