@@ -28,7 +28,8 @@ COMMANDS = [
         "models pull",
         "grammar",
     ),
-    *("grammar check", "grammar stats", "grammar translate", "grammar render", "grammar induce"),
+    *("grammar accepts", "grammar check", "grammar stats", "grammar translate", "grammar render"),
+    "grammar induce",
     *("grammar export", "grammar tree", "data", "data get", "data import", "data list", "data path"),
     *("cache", "cache stats", "cache clear"),
 ]

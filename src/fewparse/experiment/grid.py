@@ -43,6 +43,7 @@ class GridTable(Table):
     paper: Values[bool] = ()
     target: Values[Target] = ()
     prompt: Values[str] = ()
+    description_lines: Values[Annotated[int, in_range("description_lines")]] = ()
     retriever: Values[Annotated[str, name_in(RETRIEVERS)]] = ()
     retriever_model: Values[str] = ()
     examples: Values[Annotated[int, in_range("examples")]] = ()

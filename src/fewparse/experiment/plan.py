@@ -53,7 +53,7 @@ class PlannedCell:
     def prompt_key(self) -> tuple[Hashable, ...]:
         """Equal for cells that have the same prompts."""
         options = self.options
-        names = ("target", "prompt", "examples", "order", "retriever", "fold")
+        names = ("target", "prompt", "description_lines", "examples", "order", "retriever", "fold")
         rest = (options.search.seed, options.adapter and options.adapter.sha256, self.entry.pool)
         return (*(getattr(options, name) for name in names), self.cell.options.get("retriever_model"), *rest)
 
