@@ -57,6 +57,10 @@ def test_the_released_files_are_the_published_training_examples(tmp_path: Path) 
     assert result.notes == ()
     assert (domain.train, domain.test, domain.others) == (549, 139, (("dev", 49),))
     assert domain.data_notes == ("training examples: the published 549", "test: 139 of 279 published questions")
+    published = [json.loads(line)["utterance"] for line in (SOURCE / "train.jsonl").read_text().splitlines()]
+    training = [example["utterance"] for example in stored(tmp_path, "examples.jsonl")]
+    assert sorted(training) == sorted(published)
+    assert training != published, "the order is not that of the queries"
     connection = sqlite3.connect(tmp_path / "geoquery" / "geography.sqlite")
     assert connection.execute("SELECT COUNT(*) FROM state").fetchone() == (51,)
     connection.close()
