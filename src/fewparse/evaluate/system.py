@@ -87,14 +87,20 @@ class PromptPrefill:
 
 
 IGNORED_SUFFIXES = (".pyc", ".gguf", ".tuning", ".part")
-"""Files of a domain's folder that have no influence on prompts; an adapter in use has its own entry."""
+IGNORED_NAMES = ("calibration.json", "out_of_scope", "feedback.sqlite")
+"""Ends and starts of the names of files that have no influence on prompts; an adapter in use has its own entry."""
 
 
 def file_digests(path: Path) -> dict[str, str]:
     """Return the SHA-256 digest of a file, or of each file of a folder, by relative path."""
     found = sorted(path.rglob("*")) if os.path.isdir(path) else [path]
-    files = (file for file in found if os.path.isfile(file) and file.suffix not in IGNORED_SUFFIXES)
+    files = (file for file in found if os.path.isfile(file) and not is_ignored(file))
     return {str(file.relative_to(path)): file_sha256(file, DomainError) for file in files}
+
+
+def is_ignored(file: Path) -> bool:
+    """Return whether the predictions of a parser do not depend on a file of the domain's folder."""
+    return file.suffix in IGNORED_SUFFIXES or file.name.startswith(IGNORED_NAMES)
 
 
 class ParserSystem:
@@ -137,7 +143,7 @@ def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
     """Return everything except the models that the predictions of a parser depend on, as a JSON object."""
     resolved = asdict(options)
     adapter = resolved.pop("adapter")
-    del resolved["retriever_model"], resolved["execute"]
+    del resolved["retriever_model"], resolved["execute"], resolved["max_risk"]
     if not domain.template(options.prompt).has_description:
         del resolved["description_lines"]
     outputs = domain.known_outputs if domain.constraint_kind.finite else ()
