@@ -12,6 +12,14 @@ SampleOutcome = Literal["finished", "cut", "limit", "rejected"]
 
 
 @dataclass(frozen=True)
+class Prompted:
+    """The prompt was built with these examples, pairs of utterance and output, best first; not part of a trace."""
+
+    examples: tuple[tuple[str, str], ...]
+    prompt: str
+
+
+@dataclass(frozen=True)
 class RoundStarted:
     """The model is about to be queried about these prefixes."""
 
@@ -87,7 +95,7 @@ class RoundEnded:
     kept: tuple[Kept, ...]
 
 
-Event = RoundStarted | Sampled | BackedOff | Branched | Forced | Spelled | Completed | RoundEnded
+Event = Prompted | RoundStarted | Sampled | BackedOff | Branched | Forced | Spelled | Completed | RoundEnded
 Listener = Callable[[Event], None]
 
 

@@ -19,7 +19,7 @@ from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
 from fewparse.errors import IllFormedOutput, ParseCancelled, UsageError
-from fewparse.events import Event, Listener, ignore
+from fewparse.events import Event, Listener, Prompted, ignore
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.load import EMBEDDED, NamedModel, open_model, with_adapter
 from fewparse.lm.model import LanguageModel
@@ -132,13 +132,14 @@ class Parser:
     ) -> Parse:
         """Parse one utterance: retrieve, prompt, search, rerank, translate, execute.
 
-        `emit` receives the events of the search. Examples in `without` are not used. Once `cancel` is set, in any
-        thread, `ParseCancelled` is raised before the next call of the model.
+        `emit` receives the prompt and the events of the search. Examples in `without` are not used. Once `cancel`
+        is set, in any thread, `ParseCancelled` is raised before the next call of the model.
         """
         check_utterance(utterance)
         usage, trace = Usage(), list[Event]()
         with self._slot(cancel):
             examples, prompt = self.prompt(utterance, context, without, usage)
+            emit(Prompted(tuple((e.utterance, e.output(self.options.target)) for e in examples), prompt.text))
             constraint = self._constraint(utterance)
             settings = self._settings_for(utterance)
             found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit), cancel)
@@ -221,6 +222,10 @@ class Parser:
     ) -> tuple[tuple[Example, ...], Prompt]:
         """Return the examples that fit into the context, best first, and the prompt with them."""
         return self._prompts.build(utterance, context, without, usage or Usage())
+
+    def similarities(self, utterance: str, others: Sequence[str]) -> list[float] | None:
+        """Return how similar the retriever finds utterances of the pool; None if it does not say."""
+        return self._prompts.similarities(utterance, others)
 
     def close_retriever_model(self) -> None:
         """Close the model of the retriever if it was opened by its name; it is opened again when it is needed."""

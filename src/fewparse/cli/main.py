@@ -20,6 +20,7 @@ from fewparse.cli import (
     parse,
     report,
     reproduce,
+    serve,
     trust,
     tune,
 )
@@ -39,6 +40,7 @@ app.command("eval")(evaluate.evaluation)
 app.command("experiment")(experiment.experiment)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
+app.command("serve")(serve.serve)
 app.command("check")(domain.check)
 app.command("tune")(tune.tune)
 app.command("execute")(domain.execute)

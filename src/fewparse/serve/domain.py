@@ -10,12 +10,12 @@ from typing import Any
 from fewparse.domains.acceptance import DomainAcceptor, Verdict
 from fewparse.domains.domain import Domain
 from fewparse.errors import UsageError
-from fewparse.example import TARGETS, Example, Target
+from fewparse.example import TARGETS, Target
 from fewparse.grammar.analysis.statistics import statistics
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.lm.load import NamedModel
 from fewparse.lm.model import LanguageModel
-from fewparse.options import CommonOptions, prepare
+from fewparse.options import ParserOptions, prepare
 from fewparse.parser import Parser
 from fewparse.serve.limits import ServeLimits
 from fewparse.serve.problems import Problem
@@ -40,7 +40,7 @@ class ServedDomain:
         model_name: str,
         limits: ServeLimits,
         allow_execute: bool,
-        options: CommonOptions,
+        options: ParserOptions,
         retriever_model: NamedModel | None = None,
     ) -> None:
         self.load = load
@@ -138,11 +138,6 @@ class ServedDomain:
         examples = self.domain.examples
         step = max(1, len(examples) // SAMPLES)
         return [example.utterance for example in examples[::step]][:SAMPLES]
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """The training examples."""
-        return self.domain.examples
 
     @cached_property
     def grammar_statistics(self) -> dict[str, Any] | None:

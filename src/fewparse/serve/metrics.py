@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -23,9 +24,7 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         self._otel = Instruments()
-        self.requests = Counter(
-            "fewparse_requests", "Requests", ["method", "route", "status"], registry=registry
-        )
+        self.requests = Counter("fewparse_requests", "Requests", ["method", "route", "status"], registry=registry)
         self.request_seconds = Histogram(
             "fewparse_request_seconds", "Time of a request", ["route"], buckets=BUCKETS, registry=registry
         )
@@ -37,9 +36,7 @@ class Metrics:
             buckets=BUCKETS,
             registry=registry,
         )
-        self.model_seconds = Counter(
-            "fewparse_model_seconds", "Time in the model", ["domain"], registry=registry
-        )
+        self.model_seconds = Counter("fewparse_model_seconds", "Time in the model", ["domain"], registry=registry)
         self.tokens = Counter("fewparse_tokens", "Tokens of the model", ["domain", "kind"], registry=registry)
         self.cost = Counter("fewparse_cost_dollars", "Cost of the model", ["domain"], registry=registry)
         self.streams = Gauge("fewparse_streams", "Open event streams", registry=registry)
@@ -49,8 +46,8 @@ class Metrics:
     def watch(self, searches: Scheduler, grammars: Scheduler) -> None:
         """Report the lengths of the queues."""
         for name, lane in (("search", searches), ("grammar", grammars)):
-            self._waiting.labels(name).set_function(lambda lane=lane: lane.waiting)
-            self._running.labels(name).set_function(lambda lane=lane: lane.running)
+            self._waiting.labels(name).set_function(partial(getattr, lane, "waiting"))
+            self._running.labels(name).set_function(partial(getattr, lane, "running"))
 
     @contextmanager
     def parse(self, domain: str) -> Iterator[Callable[[Parse], None]]:
@@ -86,4 +83,5 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return the metrics in the OpenMetrics text format."""
-        return generate_latest(self._registry)
+        text: bytes = generate_latest(self._registry)  # type: ignore[no-untyped-call]
+        return text

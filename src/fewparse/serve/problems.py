@@ -16,6 +16,7 @@ from fewparse.errors import (
     ModelError,
     ParseCancelled,
     ServerUnavailable,
+    SourceError,
     UnknownName,
     UsageError,
 )
@@ -32,6 +33,7 @@ STATUS_OF: tuple[tuple[type[FewparseError], int, str], ...] = (
     (InvalidProgram, 422, "invalid_program"),
     (ExecutionError, 422, "execution_failed"),
     (ConstraintError, 422, "constraint_failed"),
+    (SourceError, 422, "invalid_file"),
     (ParseCancelled, 503, "cancelled"),
     (BudgetExceeded, 503, "budget_exceeded"),
 )
@@ -86,7 +88,7 @@ def problem_of(error: Exception) -> Problem:
 
 
 def internal_problem(error: Exception) -> Problem:
-    """Return the response to an error that was not expected. Its text, which may quote a request, is not logged."""
+    """Return the response to an unexpected error. Its text, which may quote a request, is not logged."""
     frames = []
     trace = error.__traceback__
     while trace is not None:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from fewparse.confidence.feedback import Outcome
 from fewparse.example import Target
 from fewparse.grammar.synchronous import Side
 from fewparse.retrieve.retriever import Order
@@ -149,3 +150,18 @@ class ScratchRequest(Request):
     copied: Annotated[list[TextField], Field(max_length=20, description="Rules whose text is copied.")] = []
     sentences: Annotated[int, Field(ge=0, le=50)] = 10
     seed: Annotated[int, in_range("seed")] = 0
+
+
+class FeedbackRequest(Request):
+    """What a user said about a parse.
+
+    The best candidate is right (`accepted`), or the one with the index `candidate` (`chosen`); none is
+    (`rejected`), but this `program` or `canonical` utterance (`corrected`); nothing in the domain expresses the
+    utterance (`out_of_scope`).
+    """
+
+    id: Annotated[str, Field(max_length=100, description="The `id` of the parse.")]
+    outcome: Outcome
+    candidate: Annotated[int | None, Field(ge=0, le=1000)] = None
+    program: TextField | None = None
+    canonical: TextField | None = None

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from fewparse.example import Target
+from fewparse.example import Decision, Target
 
 
 class Response(BaseModel):
@@ -51,6 +51,21 @@ class ExampleResponse(Response):
     context: str
 
 
+class ChoiceResponse(Response):
+    """A reading that a question offers: the candidate with this index, in words."""
+
+    text: str
+    program: str
+    candidate: int
+
+
+class QuestionResponse(Response):
+    """The question to ask before a program is executed."""
+
+    text: str
+    choices: list[ChoiceResponse]
+
+
 class ParseDetails(Response):
     """How a parse was found: examples, best first, prompt, and the events of the search."""
 
@@ -60,10 +75,11 @@ class ParseDetails(Response):
 
 
 class ParseResponse(Response):
-    """A parse, as `fewparse parse --json` prints it."""
+    """A parse, as `fewparse parse --json` prints it, with an `id` for feedback."""
 
     model_config = ConfigDict(extra="allow")
 
+    id: str
     utterance: str
     target: Target
     output: str | None
@@ -71,6 +87,9 @@ class ParseResponse(Response):
     answer: Any
     answer_error: str | None
     failure: str | None
+    confidence: float | None
+    decision: Decision | None
+    question: QuestionResponse | None
     candidates: list[CandidateResponse]
     examples_used: int
     examples_dropped: int
@@ -222,3 +241,11 @@ class ScratchResponse(Response):
     passed: bool
     findings: list[Finding]
     sentences: list[Sentence]
+
+
+class FeedbackResponse(Response):
+    """Feedback was written to the log, with this program."""
+
+    domain: str
+    outcome: str
+    program: str | None

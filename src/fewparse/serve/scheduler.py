@@ -117,9 +117,7 @@ class Scheduler:
             if not queue:
                 del self._queues[waiting.client]
 
-    def _finished(
-        self, cancel: threading.Event, started: float, done: "asyncio.Future[T] | None" = None
-    ) -> None:
+    def _finished(self, cancel: threading.Event, started: float, done: "asyncio.Future[T] | None" = None) -> None:
         self._running.discard(cancel)
         seconds = time.perf_counter() - started
         self._mean_seconds += (seconds - self._mean_seconds) * (SMOOTHING if self._mean_seconds else 1)
@@ -167,6 +165,4 @@ class Scheduler:
 
 def shutting_down() -> Problem:
     """Return the response to a request while the server ends."""
-    return Problem(
-        503, "shutting_down", "the server is shutting down", "Send the request again.", retry_after=1
-    )
+    return Problem(503, "shutting_down", "the server is shutting down", "Send the request again.", retry_after=1)

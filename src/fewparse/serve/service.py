@@ -4,44 +4,28 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeVar
 
-from fewparse.constrain.state import Constraint
-from fewparse.domains.domain import PLAIN
-from fewparse.errors import DatabaseError, ExecutionError, FewparseError, UnknownName, UsageError
-from fewparse.events import Listener, event_fields, ignore
+from fewparse.errors import FewparseError, UnknownName, UsageError
+from fewparse.events import Listener, ignore
 from fewparse.example import Parse
-from fewparse.grammar.analysis.derivation import DerivationTree, from_derivation
 from fewparse.lm.model import LanguageModel
-from fewparse.serve.completion import completions
 from fewparse.serve.domain import ServedDomain
+from fewparse.serve.feedback import RecentParses
 from fewparse.serve.limits import ServeLimits
 from fewparse.serve.metrics import Metrics
-from fewparse.serve.problems import Problem, problem_of, without_paths
+from fewparse.serve.problems import Problem, problem_of
 from fewparse.serve.requests import (
-    CheckRequest,
-    CompleteRequest,
-    ExecuteRequest,
     ParseBase,
     ParseRequest,
     StreamRequest,
-    TranslateRequest,
-)
-from fewparse.serve.responses import (
-    CheckResponse,
-    CompleteResponse,
-    ExecuteResponse,
-    TranslateResponse,
-    TreeNode,
 )
 from fewparse.serve.scheduler import Scheduler, shutting_down
 from fewparse.serve.telemetry import span
-from fewparse.vocabulary import BYTES
 
 T = TypeVar("T")
 GRAMMAR_THREADS = 2
-MAX_TREE_DEPTH = 200
 
 
 @dataclass(frozen=True)
@@ -68,6 +52,7 @@ class Service:
         self.model, self.limits, self.metrics = model, limits, metrics
         self.searches = Scheduler(model.max_concurrency, limits.queue, "search")
         self.grammars = Scheduler(GRAMMAR_THREADS, limits.queue, "grammar")
+        self.recent = RecentParses()
         self.draining = False
         self._streams = 0
         metrics.watch(self.searches, self.grammars)
@@ -84,13 +69,14 @@ class Service:
         await asyncio.gather(*(asyncio.to_thread(lane.close) for lane in (self.searches, self.grammars)))
 
     def domain(self, name: str | None) -> ServedDomain:
-        """Return a domain by its name, or the only one; raise `UsageError` if there is none."""
+        """Return a domain by its name, or the only one; raise an error if there is none."""
         if name is None and len(self.domains) == 1:
             return next(iter(self.domains.values()))
         if name is None:
             raise UsageError("the field `domain` is missing", f"Domains: {', '.join(self.domains)}.")
         if name not in self.domains:
-            raise UnknownName("domain", name, self.domains)
+            error = UnknownName("domain", name, self.domains)
+            raise Problem(404, "unknown_domain", error.message, error.hint)
         return self.domains[name]
 
     async def parse_all(self, request: ParseRequest, client: str) -> list[Parsed]:
@@ -184,82 +170,8 @@ class Service:
             message = f"the request was not finished within {seconds:g} seconds"
             raise Problem(504, "deadline_exceeded", message, hint) from None
 
-    async def execute(self, request: ExecuteRequest, client: str) -> ExecuteResponse:
-        """Execute a program; an error of the program is a field of the response."""
-        domain = self.domain(request.domain)
-        domain.check_execution()
-
-        def work(_: threading.Event) -> ExecuteResponse:
-            answer, error = None, None
-            try:
-                answer = domain.domain.execute(request.program)
-            except DatabaseError:
-                raise
-            except ExecutionError as failed:
-                error = without_paths(failed.message)
-            return ExecuteResponse(domain=domain.name, program=request.program, answer=answer, error=error)
-
-        return await self._on_grammar(client, work, request.program)
-
-    async def check(self, request: CheckRequest, client: str) -> CheckResponse:
-        """Return whether a text is well-formed."""
-        domain = self.domain(request.domain)
-        target = domain.target_of(request.target)
-
-        def work(_: threading.Event) -> CheckResponse:
-            found = domain.verdict(request.text, target)
-            return CheckResponse.model_validate(
-                found._asdict() | {"domain": domain.name, "target": target, "expected": list(found.expected)}
-            )
-
-        return await self._on_grammar(client, work, request.text)
-
-    async def translate(self, request: TranslateRequest, client: str) -> TranslateResponse:
-        """Translate a canonical utterance to a program, or a program to canonical utterances."""
-        domain = self.domain(request.domain)
-
-        def work(_: threading.Event) -> TranslateResponse:
-            translator = domain.domain.scored_translator()
-            if translator is None:
-                raise UsageError(f"the domain {domain.name} has no synchronous grammar: nothing can be translated")
-            text = request.text
-            if request.to == "utterance":
-                text = domain.domain.constraint_kind.canonical_program(text)
-            translate = translator.to_program if request.to == "program" else translator.to_utterance
-            found = translate(text, request.alternatives + 1)
-            tree = from_derivation(found.k_best[0]) if request.tree and found.k_best else None
-            return TranslateResponse(
-                domain=domain.name,
-                input=request.text,
-                output=found.texts[0] if found.texts else None,
-                alternatives=list(found.texts[1:]),
-                derivations=found.derivation_count,
-                error=found.error,
-                tree=None if tree is None else tree_node(tree),
-            )
-
-        return await self._on_grammar(client, work, request.text)
-
-    async def complete(self, request: CompleteRequest, client: str) -> CompleteResponse:
-        """Return what may follow the start of an output, according to its constraint."""
-        domain = self.domain(request.domain)
-        target = domain.target_of(request.target)
-        self.check_lengths(request.utterance)
-
-        def work(_: threading.Event) -> CompleteResponse:
-            constraint: Constraint = domain.domain.constraint(BYTES, target, request.utterance, PLAIN)
-            valid, accepted, found = completions(constraint, request.text, request.limit)
-            return CompleteResponse(
-                domain=domain.name,
-                target=target,
-                valid=valid,
-                accepted=accepted and valid == len(request.text),
-                completions=found,
-            )
-
-        return await self._on_grammar(client, work, request.text)
-
-    async def _on_grammar(self, client: str, work: Callable[[threading.Event], T], text: str) -> T:
+    async def on_grammar(self, client: str, work: Callable[[threading.Event], T], text: str) -> T:
+        """Run work on a text of a request in a thread for grammars."""
         if len(text) > self.limits.text_chars:
             message = f"the text has {len(text):,} characters; the limit is {self.limits.text_chars:,}"
             raise Problem(413, "text_too_long", message, "Send a shorter text.")
@@ -283,35 +195,3 @@ def check_context(shown: bool, context: str) -> None:
     """Raise `UsageError` for a context that the prompt does not show."""
     if context and not shown:
         raise UsageError("the prompt of this domain does not show a context", "Omit `context`.")
-
-
-def tree_node(tree: DerivationTree, parent: str | None = None, depth: int = 0) -> TreeNode:
-    """Return a derivation for a response; what is nested very deeply is left out."""
-    children: list[TreeNode | str] = []
-    for child in tree.children:
-        if isinstance(child, str):
-            children.append(child)
-        else:
-            children.append(
-                "..." if depth > MAX_TREE_DEPTH else tree_node(child, tree.translation or parent, depth + 1)
-            )
-    return TreeNode(label=tree.label, translation=tree.annotation(parent), children=children)
-
-
-def parse_fields(parse: Parse, details: bool) -> dict[str, object]:
-    """Return a parse as the fields of a response, without paths."""
-    fields = parse.as_dict() | {"model": public_model_name(parse.model)}
-    if fields["answer_error"]:
-        fields["answer_error"] = without_paths(fields["answer_error"])
-    if details:
-        fields["details"] = {
-            "examples": [asdict(example) for example in parse.examples],
-            "prompt": parse.prompt.text,
-            "trace": [event_fields(event) for event in parse.trace],
-        }
-    return fields
-
-
-def public_model_name(name: str) -> str:
-    """Return the name of a model without the path of its file."""
-    return without_paths(name.replace("gguf:", "gguf: ").replace("hf:", "hf: ")).replace(": ", ":")

@@ -34,14 +34,12 @@ class Instruments:
             return
         meter = metrics.get_meter("fewparse")
         self._requests = meter.create_histogram("http.server.request.duration", "s", "Time of a request")
-        self._parses = meter.create_histogram(
-            "fewparse.parse.duration", "s", "Time of a parse, waiting included"
-        )
+        self._parses = meter.create_histogram("fewparse.parse.duration", "s", "Time of a parse, waiting included")
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Record a request."""
         if INSTALLED:
-            attributes = {
+            attributes: dict[str, str | int] = {
                 "http.request.method": method,
                 "http.route": route,
                 "http.response.status_code": status,
