@@ -10,8 +10,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute, Route
 
 from fewparse.lm.model import LanguageModel
 from fewparse.serve.domain import ServedDomain
@@ -19,6 +18,7 @@ from fewparse.serve.endpoints import ENDPOINTS, Endpoint, json_response
 from fewparse.serve.limits import ServeLimits
 from fewparse.serve.metrics import Metrics
 from fewparse.serve.openapi import openapi_document
+from fewparse.serve.page import page_routes
 from fewparse.serve.problems import Problem, problem_of
 from fewparse.serve.reload import watch_domains
 from fewparse.serve.security import ApiKeys, SecurityMiddleware, check_keys
@@ -28,7 +28,8 @@ from fewparse.serve.telemetry import span
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 CLIENT_CLOSED = 499
-OPEN_PATHS = {endpoint.path for endpoint in ENDPOINTS if endpoint.open}
+PAGE = page_routes()
+OPEN_PATHS = {endpoint.path for endpoint in ENDPOINTS if endpoint.open} | {route.path for route in PAGE}
 
 
 def create_app(
@@ -64,7 +65,7 @@ def create_app(
         routes.append(route)
         lifespans.append(lifespan)
     if playground:
-        routes.append(Mount("/", StaticFiles(packages=[("fewparse.serve", "static")], html=True)))
+        routes += PAGE
     middleware = [
         Middleware(
             SecurityMiddleware,
@@ -135,9 +136,7 @@ def life(service: Service, reload: bool, others: Sequence[Lifespan]) -> Lifespan
 
 def needs_key(path: str) -> bool:
     """Return whether a path needs an API key: all but the health checks and the files of the page."""
-    if path in OPEN_PATHS:
-        return False
-    return not (path == "/" or path.endswith((".html", ".js", ".css", ".svg"))) or path.startswith("/v1/")
+    return path not in OPEN_PATHS
 
 
 def problem_response(problem: Problem) -> Response:

@@ -1,7 +1,8 @@
 """A parse as server-sent events: the queue, the prompt, the events of the search, and the result."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -47,12 +48,13 @@ class EventStream(Response):
             self._service.close_stream()
 
     async def _send_events(self, send: Send) -> None:
-        async for message in self._messages():
-            body = ": ping\n\n" if message is None else f"event: {message[0]}\ndata: {to_json(message[1])}\n\n"
-            await send({"type": "http.response.body", "body": body.encode(), "more_body": True})
+        async with aclosing(self._messages()) as messages:
+            async for message in messages:
+                body = ": ping\n\n" if message is None else f"event: {message[0]}\ndata: {to_json(message[1])}\n\n"
+                await send({"type": "http.response.body", "body": body.encode(), "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _messages(self) -> AsyncIterator[Message | None]:
+    async def _messages(self) -> AsyncGenerator[Message | None]:
         """Yield the events up to the result; None now and then while there is none, to keep the connection."""
         messages: asyncio.Queue[Message] = asyncio.Queue()
         parsing = asyncio.create_task(self._parse(messages))
