@@ -105,11 +105,16 @@ class ServedDomain:
         if requested.execute and self.domain.table.has_executor:
             self.check_execution()
 
+    @property
+    def may_execute(self) -> bool:
+        """Whether programs may be executed on request."""
+        return self.domain.table.has_executor and (self.domain.executes or self._allow_execute)
+
     def check_execution(self) -> None:
         """Raise `Problem` if programs of this domain may not be executed on request."""
         if not self.domain.table.has_executor:
             raise UsageError(f"the domain {self.name} has no executor")
-        if not self.domain.executes and not self._allow_execute:
+        if not self.may_execute:
             raise Problem(
                 403,
                 "execution_not_allowed",
