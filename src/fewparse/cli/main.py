@@ -11,6 +11,7 @@ import typer
 import fewparse
 from fewparse.cli import (
     cache,
+    calibrate,
     data,
     domain,
     evaluate,
@@ -41,6 +42,7 @@ app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("check")(domain.check)
 app.command("tune")(tune.tune)
+app.command("calibrate")(calibrate.calibrate)
 app.command("execute")(domain.execute)
 app.command("new")(domain.new)
 app.command("trust")(trust.trust)

@@ -46,14 +46,13 @@ class Assessor:
         self.note: str | None = None
         self._domain = domain
         self._target = options.target
-        self._always = always
+        self.always = always
         self._extractor = FeatureExtractor(domain, options.target)
         # Programs with effects, and queries of a database, are not executed for the sake of a comparison.
         may_execute = domain.executes and domain.allow_code and options.execute and domain.table.database is None
         self._execute = domain.execute if may_execute else None
         self._find(model, options)
-        self.threshold = 0.0 if self.calibration is None else self.calibration.threshold(options.max_risk)
-        self._declines = options.max_risk < 1
+        self.max_risk = options.max_risk
 
     def assess(
         self,
@@ -65,14 +64,15 @@ class Assessor:
         """Return the assessment of a parse; if nothing is calibrated, it is empty."""
         if not candidates:
             return NOTHING if self.calibration is None else Assessment(decision="decline")
-        if self.calibration is None and not self._always:
+        if self.calibration is None and not self.always:
             return NOTHING
         readings = readings_of(candidates, self._execute)
         features = self._extractor.features(utterance, candidates, readings, trace, without)
         estimate = None if self.calibration is None else self.calibration.estimate(features)
         if estimate is None:
             return Assessment(features=features, outcome=readings[0].outcome)
-        decision = self._decide(estimate.confidence, estimate.in_scope)
+        assert self.calibration is not None
+        decision = self.calibration.decide(estimate, self.max_risk)
         return Assessment(
             confidence=estimate.confidence,
             decision=decision,
@@ -80,12 +80,6 @@ class Assessor:
             features=features,
             outcome=readings[0].outcome,
         )
-
-    def _decide(self, confidence: float, in_scope: float | None) -> Decision:
-        assert self.calibration is not None
-        if in_scope is not None and in_scope < self.calibration.decline_below and self._declines:
-            return "decline"
-        return "execute" if confidence >= self.threshold else "confirm"
 
     def _question(self, candidates: Sequence[Candidate], readings: Sequence[Reading]) -> Question:
         return question_about(self._domain, self._target, candidates, readings)
@@ -102,9 +96,9 @@ class Assessor:
             self.calibration = of_target[differences.index(None)]
             return
         self.note = (
-            f"the calibration of {self._domain.name} is not used, because it was made for {differences[0]}: parses "
-            f"have no confidence. To calibrate these settings: fewparse calibrate {self._domain.name} with the "
-            "same options"
+            f"the calibration of {self._domain.name} is not used, because it was made for {differences[0]}: "
+            "parses have no confidence. To calibrate this use, run with the same options: "
+            f"fewparse calibrate {self._domain.name}"
         )
 
 
