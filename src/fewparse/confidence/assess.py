@@ -42,8 +42,7 @@ class Assessor:
     """
 
     def __init__(self, domain: Domain, model: LanguageModel, options: Options, always: bool = False) -> None:
-        self.calibration: Calibration | None = None
-        self.note: str | None = None
+        self.calibration, self.note = find_calibration(domain, model, options)
         self._domain = domain
         self._target = options.target
         self.always = always
@@ -51,7 +50,6 @@ class Assessor:
         # Programs with effects, and queries of a database, are not executed for the sake of a comparison.
         may_execute = domain.executes and domain.allow_code and options.execute and domain.table.database is None
         self._execute = domain.execute if may_execute else None
-        self._find(model, options)
         self.max_risk = options.max_risk
 
     def assess(
@@ -84,22 +82,22 @@ class Assessor:
     def _question(self, candidates: Sequence[Candidate], readings: Sequence[Reading]) -> Question:
         return question_about(self._domain, self._target, candidates, readings)
 
-    def _find(self, model: LanguageModel, options: Options) -> None:
-        """Find the calibration for these settings, or say why there is none."""
-        path = calibration_path(self._domain)
-        of_target = [c for c in read_calibrations(path) if c.made_for.target == options.target]
-        if not of_target:
-            return
-        wanted = made_for(self._domain, model, options)
-        differences = [calibration.made_for.difference(wanted) for calibration in of_target]
-        if None in differences:
-            self.calibration = of_target[differences.index(None)]
-            return
-        self.note = (
-            f"the calibration of {self._domain.name} is not used, because it was made for {differences[0]}: "
-            "parses have no confidence. To calibrate this use, run with the same options: "
-            f"fewparse calibrate {self._domain.name}"
-        )
+
+def find_calibration(
+    domain: Domain, model: LanguageModel, options: Options
+) -> tuple[Calibration | None, str | None]:
+    """Return the calibration of a domain for these settings; if it has others only, None and the reason."""
+    of_target = [c for c in read_calibrations(calibration_path(domain)) if c.made_for.target == options.target]
+    if not of_target:
+        return None, None
+    wanted = made_for(domain, model, options)
+    differences = [calibration.made_for.difference(wanted) for calibration in of_target]
+    if None in differences:
+        return of_target[differences.index(None)], None
+    return None, (
+        f"the calibration of {domain.name} is not used, because it was made for {differences[0]}: parses have no "
+        f"confidence. To calibrate this use, add the same options to: fewparse calibrate {domain.name}"
+    )
 
 
 def calibration_path(domain: Domain) -> Path:
