@@ -1,12 +1,13 @@
 """What follows a parse on the command line: its decision, the question in a terminal, the feedback log."""
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 from fewparse.cli.answers import show_answer
 from fewparse.cli.console import FAILED, err, out, warn
 from fewparse.confidence.feedback import FeedbackLog, Outcome
-from fewparse.confidence.readings import run
+from fewparse.confidence.readings import Evaluation, run
 from fewparse.errors import FewparseError
 from fewparse.example import Choice, Parse, Question
 from fewparse.parser import Parser
@@ -20,8 +21,7 @@ YES, NO = ("y", "yes"), ("n", "no", "")
 class Ending:
     """Ends each parse of a command: executes, asks or declines, and logs.
 
-    A question is only asked if standard input and output are a terminal; with `yes` the best candidate counts as
-    confirmed.
+    A question is only asked if standard input and output are a terminal.
     """
 
     def __init__(self, parser: Parser, yes: bool, as_json: bool, log: bool | None) -> None:
@@ -31,6 +31,15 @@ class Ending:
         self._asks = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
         chosen = parser.domain.table.feedback.log if log is None else log
         self._log = FeedbackLog.of(parser.domain, warn) if chosen else None
+
+    def parse(self, utterance: str, context: str) -> Parse:
+        """Parse; with `yes`, a program that would need a confirmation is executed."""
+        found = self._parser.parse(utterance, context)
+        if not (self._yes and found.decision == "confirm"):
+            return found
+        outcome = self._outcome(found, found.program)
+        answer, error = (None, None) if outcome is None else (outcome.answer, outcome.error)
+        return replace(found, decision="execute", question=None, answer=answer, answer_error=error)
 
     def end(self, found: Parse, context: str) -> int:
         """Act on the decision about a parse that was shown; return the exit code."""
@@ -42,9 +51,6 @@ class Ending:
             return DECLINED
         if found.decision != "confirm" or found.question is None:
             return 0
-        if self._yes:
-            self._show_answer(found, found.program, found.question.choices[0])
-            return 0
         if not self._asks:
             self._say(f"  {found.question.text}".replace("\n", "\n  "))
             return UNCONFIRMED
@@ -52,24 +58,23 @@ class Ending:
         self._resolve(entry, found, choice)
         if choice is None:
             return UNCONFIRMED
-        self._show_answer(found, choice.program, choice)
+        if choice.candidate != 0:
+            out.print(f"  {choice.program}", style="cyan", markup=False)
+        if (outcome := self._outcome(found, choice.program)) is not None:
+            show_outcome(outcome.answer, outcome.error)
         return 0
 
     def _say(self, text: str) -> None:
         if not self._as_json:
             out.print(text, style="yellow", markup=False)
 
-    def _show_answer(self, found: Parse, program: str | None, choice: Choice) -> None:
-        """Execute a confirmed program, unless its answer is known, and show the answer."""
-        if self._as_json or not self._parser.options.execute or not self._parser.domain.table.has_executor:
-            return
-        if choice.candidate == 0 and (found.answer is not None or found.answer_error is not None):
-            show_outcome(found.answer, found.answer_error)
-            return
-        if choice.candidate != 0:
-            out.print(f"  {program}", style="cyan", markup=False)
-        outcome = run(program, self._parser.domain.execute)
-        show_outcome(outcome.answer, outcome.error)
+    def _outcome(self, found: Parse, program: str | None) -> Evaluation | None:
+        """Return the answer of a confirmed program, unless programs are not executed."""
+        if not self._parser.options.execute or not self._parser.domain.table.has_executor:
+            return None
+        if program == found.program and (found.answer is not None or found.answer_error is not None):
+            return Evaluation(found.answer, found.answer_error)
+        return run(program, self._parser.domain.execute)
 
     def _record(self, found: Parse, context: str) -> int | None:
         """Add a parse to the log; a log that cannot be written is a warning, not the end of the command."""

@@ -16,6 +16,7 @@ from fewparse.cli import (
     domain,
     evaluate,
     experiment,
+    feedback,
     grammar,
     models,
     parse,
@@ -46,6 +47,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("execute")(domain.execute)
 app.command("new")(domain.new)
 app.command("trust")(trust.trust)
+app.add_typer(feedback.app, name="feedback")
 app.add_typer(grammar.app, name="grammar")
 app.add_typer(models.app, name="models")
 app.add_typer(data.app, name="data")

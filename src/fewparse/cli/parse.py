@@ -185,7 +185,7 @@ def parse_line(
     try:
         if isinstance(text, FewparseError):
             raise text
-        found = parser.parse(text, context)
+        found = ending.parse(text, context)
     except FewparseError as error:
         show_error(error, where=f"line {number}: " if number else "")
         if as_json:

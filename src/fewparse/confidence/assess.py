@@ -9,7 +9,7 @@ from pathlib import Path
 from fewparse.confidence.calibration import FILE, Calibration, Made, read_calibrations
 from fewparse.confidence.features import FeatureExtractor, Features
 from fewparse.confidence.question import question_about
-from fewparse.confidence.readings import Outcome, Reading, readings_of
+from fewparse.confidence.readings import Evaluation, Reading, readings_of
 from fewparse.domains.domain import Domain
 from fewparse.errors import DomainError
 from fewparse.events import Event
@@ -28,7 +28,7 @@ class Assessment:
     decision: Decision | None = None
     question: Question | None = None
     features: Features | None = None
-    outcome: Outcome | None = None
+    outcome: Evaluation | None = None
 
 
 NOTHING = Assessment()

@@ -193,6 +193,7 @@ def markdown(found: dict[str, Any]) -> str:
             "",
             f"Of {outside['items']} utterances out of scope, {outside['declined']} are declined, "
             f"{outside['confirmed']} asked about and {outside['executed']} executed; "
-            f"{outside['in_scope_declined']} in-scope items are declined. AUROC {outside['auroc']:.3f}, F1 {outside['f1']:.3f}.",
+            f"{outside['in_scope_declined']} in-scope items are declined. "
+            f"AUROC {outside['auroc']:.3f}, F1 {outside['f1']:.3f}.",
         ]
     return "\n".join(lines) + "\n"
