@@ -101,7 +101,14 @@ def test_a_parse_without_a_feature_that_all_others_had_has_no_confidence(fitted:
 
 def test_the_threshold_is_the_lowest_confidence_that_keeps_the_risk() -> None:
     found = calibration()
-    assert [found.threshold(risk) for risk in (0.01, 0.02, 0.049, 0.05, 0.5, 1.0)] == [math.inf, 0.9, 0.9, 0.7, 0.2, 0]
+    assert [found.threshold(risk) for risk in (0.01, 0.02, 0.049, 0.05, 0.5, 1.0)] == [
+        math.inf,
+        0.9,
+        0.9,
+        0.7,
+        0.2,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(

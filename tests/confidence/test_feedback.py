@@ -20,7 +20,9 @@ def log(tmp_path: Path) -> FeedbackLog:
 
 
 def test_an_entry_has_the_parse_and_later_what_the_user_said(log: FeedbackLog) -> None:
-    number = log.record(parse_of("lamp on", "(on lamp)", "(off lamp)", confidence=0.7, decision="confirm"), "hello")
+    number = log.record(
+        parse_of("lamp on", "(on lamp)", "(off lamp)", confidence=0.7, decision="confirm"), "hello"
+    )
     (entry,) = log.entries()
     assert (entry.id, entry.utterance, entry.context, entry.decision) == (number, "lamp on", "hello", "confirm")
     assert [candidate.program for candidate in entry.candidates] == ["(on lamp)", "(off lamp)"]
@@ -36,7 +38,9 @@ def test_the_log_is_kept_by_the_file(log: FeedbackLog) -> None:
     assert [entry.utterance for entry in FeedbackLog(log.path).entries()] == ["lamp on"]
 
 
-@pytest.mark.parametrize(("outcome", "program"), [("accepted", "(on lamp)"), ("chosen", None), ("corrected", None)])
+@pytest.mark.parametrize(
+    ("outcome", "program"), [("accepted", "(on lamp)"), ("chosen", None), ("corrected", None)]
+)
 def test_a_program_belongs_to_chosen_and_corrected_only(
     outcome: Outcome, program: str | None, log: FeedbackLog
 ) -> None:

@@ -102,7 +102,10 @@ def test_another_program_for_an_utterance_is_a_conflict_to_decide(
 
 
 def test_an_utterance_is_in_scope_or_out_of_it(domain: Domain) -> None:
-    assert [add_out_of_scope(domain, NEW.utterance), add_out_of_scope(domain, NEW.utterance)] == ["added", "present"]
+    assert [add_out_of_scope(domain, NEW.utterance), add_out_of_scope(domain, NEW.utterance)] == [
+        "added",
+        "present",
+    ]
     with pytest.raises(Conflict, match="out of scope"):
         add_example(domain, NEW)
     add_example(domain, NEW, replace=True)

@@ -1,12 +1,18 @@
 """Calibrations with chosen numbers, for a parser or in general."""
 
 from fewparse.confidence.assess import calibration_path, made_for
-from fewparse.confidence.calibration import Calibration, Column, Logistic, Made, Origin, RiskPoint, write_calibration
+from fewparse.confidence.calibration import (
+    Calibration,
+    Column,
+    Logistic,
+    Made,
+    Origin,
+    RiskPoint,
+    write_calibration,
+)
 from fewparse.parser import Parser
 
-ORIGIN = Origin(
-    method="chosen numbers", examples=100, right=80, out_of_scope=20, data_sha256="", fewparse="0.1.0"
-)
+ORIGIN = Origin(method="chosen numbers", examples=100, right=80, out_of_scope=20, data_sha256="", fewparse="0.1.0")
 RISKS = (
     RiskPoint(confidence=0.9, risk=0.02, coverage=0.5),
     RiskPoint(confidence=0.7, risk=0.05, coverage=0.8),
@@ -36,6 +42,6 @@ def calibration(
 
 
 def calibrate_parser(parser: Parser, right: float = 3.0, scope: float | None = 5.0) -> None:
-    """Store a calibration with constant probabilities for the settings of a parser, in the folder of its domain."""
+    """Store a calibration with constant probabilities for the settings of a parser in the domain's folder."""
     made = made_for(parser.domain, parser.model, parser.options)
     write_calibration(calibration_path(parser.domain), calibration(right, scope, made))

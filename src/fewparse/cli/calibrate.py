@@ -15,10 +15,11 @@ from fewparse.confidence.calibration import Calibration, read_calibrations, writ
 from fewparse.domains.domain import Domain
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.run import Progress as ItemProgress
+from fewparse.example import Target
 from fewparse.lm.checked_files import cache_folder
 from fewparse.lm.load import EMBEDDED
 from fewparse.lm.model import LanguageModel
-from fewparse.options import Options, ParserOptions, prepare
+from fewparse.options import ParserOptions, prepare
 from fewparse.text import to_json
 
 CALIBRATION = "Calibration"
@@ -110,8 +111,7 @@ def calibrate(
     allowed = code_allowed(domain, allow_code)
     loaded, resolved = prepare(domain, model, data=data, pool=pool, allow_code=allowed, **given)
     loaded.require_code()
-    path = calibration_path(loaded)
-    read_calibrations(path)  # a damaged file is found before the work, not after it
+    read_calibrations(calibration_path(loaded))  # a damaged file is found before the work, not after it
     remote = remote_settings(
         [model, retriever_model],
         base_url,
@@ -126,7 +126,7 @@ def calibrate(
     with opened_model(model, remote) as opened, named_model(retriever_model, remote) as ranking:
         found = calibrated(
             loaded,
-            resolved,
+            resolved.target,
             opened,
             given,
             folds=folds,
@@ -137,29 +137,27 @@ def calibrate(
             data=data,
             retriever_model=ranking,
         )
-    write_calibration(path, found)
     if as_json:
         echo(to_json(found.model_dump(mode="json")))
     else:
         show(loaded, found)
-        out.print(f"  {path}", style="cyan", markup=False)
 
 
 def calibrated(
-    domain: Domain, resolved: Options, model: LanguageModel, given: ParserOptions, **settings: object
+    domain: Domain, target: Target, model: LanguageModel, given: ParserOptions, **settings: object
 ) -> Calibration:
-    """Calibrate with a progress display; interrupted work is resumed from the cache folder."""
+    """Calibrate with a progress display, and store the result; interrupted work is resumed."""
     from fewparse.calibrate.calibration import Plan, calibrate
 
     folder = cache_folder() / "calibration"
-    records = Records(folder / f"{domain.name.replace('/', '-')}-{resolved.target}.jsonl")
+    records = Records(folder / f"{domain.name.replace('/', '-')}-{target}.jsonl")
     with records.locked(), progress_bar() as (report, after):
         for repair in records.repairs:
             warn(repair)
         plan = Plan(
             domain,
             model,
-            resolved.target,
+            target,
             given,
             folder,
             report=report,
@@ -167,7 +165,9 @@ def calibrated(
             records=records,
             **settings,  # type: ignore[arg-type]
         )
-        return calibrate(plan)
+        found = calibrate(plan)
+    write_calibration(calibration_path(domain), found)
+    return found
 
 
 @contextmanager
@@ -202,6 +202,7 @@ def show(domain: Domain, found: Calibration) -> None:
         points = [point for point in found.risks if point.risk <= risk]
         shown = f"{points[-1].coverage:.0%} executed without a question" if points else "nothing is executed"
         out.print(f"  at most {risk:.0%} wrong: {shown}", style="dim", markup=False)
+    out.print(f"  {calibration_path(domain)}", style="cyan", markup=False)
     if found.scope is None:
         warn(
             "no utterance is declined, because there are too few that are out of scope: write some into "

@@ -28,7 +28,7 @@ class Ending:
         self._parser = parser
         self._yes = yes
         self._as_json = as_json
-        self._asks = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+        self._asks = not as_json and in_terminal()
         chosen = parser.domain.table.feedback.log if log is None else log
         self._log = FeedbackLog.of(parser.domain, warn) if chosen else None
 
@@ -91,6 +91,11 @@ class Ending:
             return
         outcome: Outcome = "rejected" if choice is None else "accepted" if choice.candidate == 0 else "chosen"
         self._log.resolve(entry, outcome, choice.program if choice and outcome == "chosen" else None)
+
+
+def in_terminal() -> bool:
+    """Return whether somebody can answer: standard input and output are a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def ask(question: Question) -> Choice | None:

@@ -53,7 +53,8 @@ class Made(Data):
         for name, value in self.decoder.items():
             if other.decoder.get(name, value) != value:
                 return f"{name} {value}"
-        return None if self == other else "another version of fewparse"
+        same = self == other.model_copy(update={"model": self.model})  # one file may have several names
+        return None if same else "another version of fewparse"
 
 
 class Column(Data):
@@ -173,7 +174,7 @@ def read_calibrations(path: Path) -> tuple[Calibration, ...]:
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
     """Add a calibration to a file, in the place of one for the same use; raise `CalibrationError`."""
-    others = [each for each in read_calibrations(path) if each.made_for != calibration.made_for]
+    others = [each for each in read_calibrations(path) if each.made_for.difference(calibration.made_for)]
     content: dict[str, Any] = CalibrationFile(calibrations=(*others, calibration)).model_dump(mode="json")
     try:
         write_atomically(path, f"{to_json(content, indent=1)}\n".encode())
