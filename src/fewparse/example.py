@@ -54,7 +54,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """A reading that a question offers: a candidate, by its index, in words, and its program."""
+    """A reading that a question offers: in words, its program, and the index of its best candidate."""
 
     text: str
     program: str

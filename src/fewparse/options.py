@@ -180,7 +180,7 @@ class Options:
                 "a server can constrain samples only: the decoder must be speculative, and constrained",
                 "Add --decoder speculative, or omit --server-grammar.",
             )
-        for name in ("description_lines", "examples", "n_best", "rerank"):
+        for name in ("description_lines", "examples", "n_best", "rerank", "max_risk"):
             check_range(name, getattr(self, name))
 
 

@@ -143,13 +143,13 @@ class Parser:
             constraint = self._constraint(utterance)
             settings = self._settings_for(utterance)
             found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit), cancel)
-        candidates = self._candidates(utterance, found, constraint, without)[: self.options.n_best]
+        ranked = self._candidates(utterance, found, constraint, without)
         del found, constraint  # their parser states
         TRIMMER.trim()
-        best = candidates[0] if candidates else None
+        best = ranked[0] if ranked else None
         excluded = {example.key for example in without}
         available = sum(example.key not in excluded for example in self.domain.examples)
-        assessed = self.assessor.assess(utterance, candidates, trace, without)
+        assessed = self.assessor.assess(utterance, ranked, trace, without)
         answer, answer_error = self._answer(best.program if best else None, assessed)
         return Parse(
             utterance=utterance,
@@ -159,7 +159,7 @@ class Parser:
             answer=answer,
             answer_error=answer_error,
             failure=None if best else f"nothing was finished within {self._settings.limit}",
-            candidates=candidates,
+            candidates=ranked[: self.options.n_best],
             examples=examples,
             examples_dropped=min(self.options.examples, available) - len(examples),
             prompt=prompt,

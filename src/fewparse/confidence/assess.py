@@ -9,7 +9,7 @@ from pathlib import Path
 from fewparse.confidence.calibration import FILE, Calibration, Made, read_calibrations
 from fewparse.confidence.features import FeatureExtractor, Features
 from fewparse.confidence.question import question_about
-from fewparse.confidence.readings import Outcome, Reading, readings_of
+from fewparse.confidence.readings import Evaluation, Reading, readings_of
 from fewparse.domains.domain import Domain
 from fewparse.errors import DomainError
 from fewparse.events import Event
@@ -28,7 +28,7 @@ class Assessment:
     decision: Decision | None = None
     question: Question | None = None
     features: Features | None = None
-    outcome: Outcome | None = None
+    outcome: Evaluation | None = None
 
 
 NOTHING = Assessment()
@@ -42,18 +42,15 @@ class Assessor:
     """
 
     def __init__(self, domain: Domain, model: LanguageModel, options: Options, always: bool = False) -> None:
-        self.calibration: Calibration | None = None
-        self.note: str | None = None
+        self.calibration, self.note = find_calibration(domain, model, options)
         self._domain = domain
         self._target = options.target
-        self._always = always
+        self.always = always
         self._extractor = FeatureExtractor(domain, options.target)
         # Programs with effects, and queries of a database, are not executed for the sake of a comparison.
         may_execute = domain.executes and domain.allow_code and options.execute and domain.table.database is None
         self._execute = domain.execute if may_execute else None
-        self._find(model, options)
-        self.threshold = 0.0 if self.calibration is None else self.calibration.threshold(options.max_risk)
-        self._declines = options.max_risk < 1
+        self.max_risk = options.max_risk
 
     def assess(
         self,
@@ -65,14 +62,15 @@ class Assessor:
         """Return the assessment of a parse; if nothing is calibrated, it is empty."""
         if not candidates:
             return NOTHING if self.calibration is None else Assessment(decision="decline")
-        if self.calibration is None and not self._always:
+        if self.calibration is None and not self.always:
             return NOTHING
         readings = readings_of(candidates, self._execute)
         features = self._extractor.features(utterance, candidates, readings, trace, without)
         estimate = None if self.calibration is None else self.calibration.estimate(features)
         if estimate is None:
             return Assessment(features=features, outcome=readings[0].outcome)
-        decision = self._decide(estimate.confidence, estimate.in_scope)
+        assert self.calibration is not None
+        decision = self.calibration.decide(estimate, self.max_risk)
         return Assessment(
             confidence=estimate.confidence,
             decision=decision,
@@ -81,31 +79,25 @@ class Assessor:
             outcome=readings[0].outcome,
         )
 
-    def _decide(self, confidence: float, in_scope: float | None) -> Decision:
-        assert self.calibration is not None
-        if in_scope is not None and in_scope < self.calibration.decline_below and self._declines:
-            return "decline"
-        return "execute" if confidence >= self.threshold else "confirm"
-
     def _question(self, candidates: Sequence[Candidate], readings: Sequence[Reading]) -> Question:
         return question_about(self._domain, self._target, candidates, readings)
 
-    def _find(self, model: LanguageModel, options: Options) -> None:
-        """Find the calibration for these settings, or say why there is none."""
-        path = calibration_path(self._domain)
-        of_target = [c for c in read_calibrations(path) if c.made_for.target == options.target]
-        if not of_target:
-            return
-        wanted = made_for(self._domain, model, options)
-        differences = [calibration.made_for.difference(wanted) for calibration in of_target]
-        if None in differences:
-            self.calibration = of_target[differences.index(None)]
-            return
-        self.note = (
-            f"the calibration of {self._domain.name} is not used, because it was made for {differences[0]}: parses "
-            f"have no confidence. To calibrate these settings: fewparse calibrate {self._domain.name} with the "
-            "same options"
-        )
+
+def find_calibration(
+    domain: Domain, model: LanguageModel, options: Options
+) -> tuple[Calibration | None, str | None]:
+    """Return the calibration of a domain for these settings; if it has others only, None and the reason."""
+    of_target = [c for c in read_calibrations(calibration_path(domain)) if c.made_for.target == options.target]
+    if not of_target:
+        return None, None
+    wanted = made_for(domain, model, options)
+    differences = [calibration.made_for.difference(wanted) for calibration in of_target]
+    if None in differences:
+        return of_target[differences.index(None)], None
+    return None, (
+        f"the calibration of {domain.name} is not used, because it was made for {differences[0]}: parses have no "
+        f"confidence. To calibrate this use, add the same options to: fewparse calibrate {domain.name}"
+    )
 
 
 def calibration_path(domain: Domain) -> Path:

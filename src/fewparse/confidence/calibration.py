@@ -1,4 +1,4 @@
-"""Calibrations: numbers that turn the features of a parse into probabilities, stored as data with their provenance.
+"""Calibrations: numbers that turn the features of a parse into probabilities, with their provenance.
 
 A domain's file `calibration.json` has one calibration for each model, adapter, grammar, decoder and target. The
 confidence is P(in scope) * P(right | in scope), each by a logistic regression.
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fewparse.confidence.features import VERSION, Features
 from fewparse.errors import CalibrationError, DomainError
-from fewparse.example import TARGETS
+from fewparse.example import TARGETS, Decision
 from fewparse.files import exists, os_reason, read_text, write_atomically
 from fewparse.limits import SETTINGS_BYTES
 from fewparse.text import to_json
@@ -53,7 +53,8 @@ class Made(Data):
         for name, value in self.decoder.items():
             if other.decoder.get(name, value) != value:
                 return f"{name} {value}"
-        return None if self == other else "another version of fewparse"
+        same = self == other.model_copy(update={"model": self.model})  # one file may have several names
+        return None if same else "another version of fewparse"
 
 
 class Column(Data):
@@ -66,7 +67,7 @@ class Column(Data):
 
 
 class Logistic(Data):
-    """A logistic regression on standardised features; `missing` has the weights of the missing ones' indicators."""
+    """A logistic regression on standardised features; `missing` are the weights of missing ones."""
 
     intercept: float
     weights: tuple[float, ...]
@@ -131,6 +132,12 @@ class Calibration(Data):
         in_scope = None if self.scope is None else self.scope.probability(values)
         return Estimate((1.0 if in_scope is None else in_scope) * self.right.probability(values), in_scope)
 
+    def decide(self, estimate: Estimate, max_risk: float) -> Decision:
+        """Return what to do with a parse if at most this share of the executed programs may be wrong."""
+        if max_risk < 1 and estimate.in_scope is not None and estimate.in_scope < self.decline_below:
+            return "decline"
+        return "execute" if estimate.confidence >= self.threshold(max_risk) else "confirm"
+
     def threshold(self, max_risk: float) -> float:
         """Return the confidence from which on programs are executed; infinite if no confidence keeps the risk."""
         if max_risk >= 1:
@@ -166,8 +173,8 @@ def read_calibrations(path: Path) -> tuple[Calibration, ...]:
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
-    """Add a calibration to a file, in the place of one for the same use; raise `CalibrationError` if that fails."""
-    others = [each for each in read_calibrations(path) if each.made_for != calibration.made_for]
+    """Add a calibration to a file, in the place of one for the same use; raise `CalibrationError`."""
+    others = [each for each in read_calibrations(path) if each.made_for.difference(calibration.made_for)]
     content: dict[str, Any] = CalibrationFile(calibrations=(*others, calibration)).model_dump(mode="json")
     try:
         write_atomically(path, f"{to_json(content, indent=1)}\n".encode())

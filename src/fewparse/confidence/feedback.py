@@ -87,7 +87,7 @@ class Entry:
 
 
 def feedback_path(domain: Domain) -> Path:
-    """Return the path of the log of a domain: in its folder, or for an installed one in the user's data directory."""
+    """Return the path of a domain's log: in its folder; of an installed one, in the user's data directory."""
     if domain.data == domain.folder and not domain.installed:
         return domain.data_file(FILE)
     return user_data_path("fewparse") / "feedback" / f"{domain.name.replace('/', '-')}.sqlite"

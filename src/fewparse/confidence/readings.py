@@ -14,7 +14,7 @@ Execute = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Evaluation:
     """What a program evaluates to, or why it fails."""
 
     answer: Any = None
@@ -46,17 +46,17 @@ class Reading:
     program: str | None
     score: float
     weight: float
-    outcome: Outcome | None
+    outcome: Evaluation | None
 
 
-def run(program: str | None, execute: Execute) -> Outcome:
+def run(program: str | None, execute: Execute) -> Evaluation:
     """Execute a program."""
     if program is None:
-        return Outcome(error="the output has no program")
+        return Evaluation(error="the output has no program")
     try:
-        return Outcome(execute(program))
+        return Evaluation(execute(program))
     except (DatabaseError, ExecutionError) as error:
-        return Outcome(error=error.message)
+        return Evaluation(error=error.message)
 
 
 def readings_of(candidates: Sequence[Candidate], execute: Execute | None) -> list[Reading]:
@@ -65,7 +65,7 @@ def readings_of(candidates: Sequence[Candidate], execute: Execute | None) -> lis
     Programs that fail mean different things.
     """
     groups: dict[tuple[str, str], list[int]] = {}
-    outcomes: dict[tuple[str, str], Outcome | None] = {}
+    outcomes: dict[tuple[str, str], Evaluation | None] = {}
     for i, candidate in enumerate(candidates):
         outcome = run(candidate.program, execute) if execute is not None and i < MAX_EXECUTED else None
         key = ("program", candidate.program or candidate.text)

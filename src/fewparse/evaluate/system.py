@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from fewparse.confidence.features import VERSION
 from fewparse.domains.domain import DESCRIPTION, Domain
 from fewparse.errors import DomainError
 from fewparse.events import event_fields
@@ -28,7 +29,8 @@ class Prediction(NamedTuple):
     """Ranked candidates and their cost.
 
     `seconds` is the decoding time and `prompt_seconds` the prefill time; `examples_dropped` counts the examples
-    that did not fit into the model's context. `trace` holds the events of the search, if they are to be recorded.
+    that did not fit into the model's context. `trace` holds the events of the search, if they are to be
+    recorded; `features` those of the confidence, if they were computed.
     """
 
     candidates: tuple[Candidate, ...]
@@ -37,6 +39,7 @@ class Prediction(NamedTuple):
     prompt_seconds: float = 0.0
     examples_dropped: int = 0
     trace: tuple[dict[str, Any], ...] | None = None
+    features: Mapping[str, float] | None = None
 
 
 class SystemIdentity(Protocol):
@@ -117,7 +120,8 @@ class ParserSystem:
         """The model, the options, and the content of the domain's files."""
         parser, ranking = self._parser, self._parser.retriever_model
         models = {"model": parser.model.name} | ({} if ranking is None else {"retriever_model": ranking.name})
-        return models | settings_of(parser.domain, parser.options)
+        computed = {"features": VERSION} if parser.assessor.always else {}
+        return models | settings_of(parser.domain, parser.options) | computed
 
     @property
     def max_concurrency(self) -> int:
@@ -136,7 +140,8 @@ class ParserSystem:
         usage += parse.usage
         usage += self._prefill.usage
         trace = tuple(map(event_fields, parse.trace)) if self._trace else None
-        return Prediction(parse.candidates, usage, seconds, self._prefill.seconds, parse.examples_dropped, trace)
+        prompt_seconds, dropped = self._prefill.seconds, parse.examples_dropped
+        return Prediction(parse.candidates, usage, seconds, prompt_seconds, dropped, trace, parse.features)
 
 
 def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
