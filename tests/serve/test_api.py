@@ -143,7 +143,9 @@ def test_the_health_checks_and_the_metrics(served: Served) -> None:
     ],
 )
 def test_a_wrong_request_is_explained(served: Served, body: Any, status: int, words: str) -> None:
-    response = served.client.post("/v1/parse", content=json.dumps(body), headers={"Content-Type": "application/json"})
+    response = served.client.post(
+        "/v1/parse", content=json.dumps(body), headers={"Content-Type": "application/json"}
+    )
     assert response.status_code == status
     assert words in response.text
 

@@ -54,7 +54,11 @@ def test_unknown_paths_and_the_description_need_a_key_too(guarded: Served) -> No
 
 
 def test_every_key_works_in_either_header(guarded: Served) -> None:
-    for headers in ({"Authorization": f"Bearer {OTHER_KEY}"}, {"X-API-Key": KEY}, {"Authorization": f"bearer {KEY}"}):
+    for headers in (
+        {"Authorization": f"Bearer {OTHER_KEY}"},
+        {"X-API-Key": KEY},
+        {"Authorization": f"bearer {KEY}"},
+    ):
         assert httpx2.get(f"{guarded.url}/v1/models", headers=headers).status_code == 200
 
 
@@ -78,7 +82,11 @@ def test_other_origins_are_refused_and_named_ones_are_allowed(guarded: Served) -
     assert allowed.headers["Access-Control-Allow-Origin"] == ORIGIN
     own = guarded.client.get("/v1/models", headers={"Origin": guarded.url})
     assert own.status_code == 200
-    asked = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    asked = {
+        "Origin": ORIGIN,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+    }
     assert httpx2.options(f"{guarded.url}/v1/parse", headers=asked).status_code == 200
 
 
@@ -118,14 +126,18 @@ def connect(served: Served) -> socket.socket:
 
 def test_a_body_that_does_not_arrive_ends_with_408(served: Served) -> None:
     with connect(served) as slow:
-        slow.sendall(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
+        slow.sendall(
+            b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+        )
         assert slow.recv(100).startswith(b"HTTP/1.1 408")
 
 
 def test_idle_and_broken_connections_do_not_stop_the_server(served: Served) -> None:
     idle = [connect(served) for _ in range(200)]
     for i, connection in enumerate(idle[:60]):
-        connection.sendall((b"GET / HT", b"\x16\x03\x01\x00garbage\r\n\r\n", b"POST /v1/parse HTTP/1.1\r\n")[i % 3])
+        connection.sendall(
+            (b"GET / HT", b"\x16\x03\x01\x00garbage\r\n\r\n", b"POST /v1/parse HTTP/1.1\r\n")[i % 3]
+        )
     assert served.client.get("/healthz").status_code == 200
     assert served.post("/v1/check", {"text": "when"}).status_code == 200
     for connection in idle:
@@ -148,7 +160,9 @@ def test_a_client_that_does_not_read_its_stream_does_not_hold_the_model(served: 
         assert served.client.get("/healthz").status_code == 200
 
 
-def test_the_folder_of_a_domain_is_not_in_any_response(guarded: Served, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_folder_of_a_domain_is_not_in_any_response(
+    guarded: Served, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     root = str(Path(tmp_path_factory.getbasetemp()))
     for path in ("/v1/domains", "/v1/domains/starter", "/v1/models", "/metrics", "/openapi.json"):
         response = guarded.client.get(path)

@@ -26,8 +26,8 @@ PATH = "/mcp"
 CLIENT = "mcp"
 INSTRUCTIONS = (
     "Each domain has a small formal language. `parse_*` translates what a person says into a program that is "
-    "always well-formed, `check_*` says whether a program is, `execute_*` runs one. A parse may be wrong although it is "
-    "well-formed: if its decision is `confirm`, ask the person its question before you execute the program."
+    "always well-formed, `check_*` says whether a program is, `execute_*` runs one. A parse may still be wrong: "
+    "if its decision is `confirm`, ask the person its question before you execute the program."
 )
 P = ParamSpec("P")
 T = TypeVar("T")
