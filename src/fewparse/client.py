@@ -19,6 +19,7 @@ from fewparse.events import Event, Listener, Prompted, ignore
 from fewparse.example import Candidate, Example, Parse, Question, Target, check_utterance
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Part, Prompt
+from fewparse.retrieve.retriever import Order
 from fewparse.retry import RetryableError, RetryPolicy, jittered_wait, parse_retry_after
 
 KEY_VARIABLE = "FEWPARSE_API_KEY"
@@ -47,8 +48,10 @@ class RequestOptions(TypedDict, total=False):
     vote: bool | None
     retriever: str | None
     examples: int | None
+    order: Order | None
     adapter: str | None
     execute: bool | None
+    max_risk: float | None
     n_best: int | None
 
 

@@ -152,7 +152,9 @@ def test_a_grammar_is_checked_while_it_is_written(opened: Visit) -> None:
 
 
 def violations(page: Any) -> list[str]:
-    sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    sync = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
     found = sync.Axe().run(page).response["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found if each["impact"] in SERIOUS]
 

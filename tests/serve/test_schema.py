@@ -25,7 +25,9 @@ def document() -> Any:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
-def test_the_example_of_an_endpoint_gets_what_the_document_says(served: Served, document: Any, endpoint: Any) -> None:
+def test_the_example_of_an_endpoint_gets_what_the_document_says(
+    served: Served, document: Any, endpoint: Any
+) -> None:
     path = endpoint.path.replace("{name:path}", "calendar")
     response = served.client.request(endpoint.method, path, json=endpoint.example)
     operation = document["paths"][endpoint.path.replace(":path", "")][endpoint.method.lower()]
@@ -63,7 +65,16 @@ def test_no_request_fails_on_the_server(served: Served, document: Any, endpoint:
     check()
 
 
-def test_a_parse_with_every_option_is_a_parse_or_an_explained_error(served: Served, embedded: EmbeddedModel) -> None:
-    everything = {"decoder": "greedy", "max_tokens": 20, "seed": 1, "n_best": 1, "execute": True, "target": "canonical"}
+def test_a_parse_with_every_option_is_a_parse_or_an_explained_error(
+    served: Served, embedded: EmbeddedModel
+) -> None:
+    everything = {
+        "decoder": "greedy",
+        "max_tokens": 20,
+        "seed": 1,
+        "n_best": 1,
+        "execute": True,
+        "target": "canonical",
+    }
     found = served.post("/v1/parse", {"utterance": UTTERANCE, "options": everything})
     assert found.status_code == 200

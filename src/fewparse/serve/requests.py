@@ -68,6 +68,7 @@ class ParseOptions(Request):
         Literal["none"] | None, Field(description="`none`: prompt the model with examples, without its adapter.")
     ] = None
     execute: bool | None = None
+    max_risk: Annotated[float | None, in_range("max_risk"), Field(strict=False)] = None
     n_best: Annotated[int | None, in_range("n_best"), Field(le=100)] = None
 
 

@@ -22,7 +22,9 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to shut down."""
-        self._app.state.loop.call_soon_threadsafe(self._app.state.service.drain)
+        loop = getattr(self._app.state, "loop", None)
+        if loop is not None:  # the application has started
+            loop.call_soon_threadsafe(self._app.state.service.drain)
         super().handle_exit(sig, frame)
 
 
