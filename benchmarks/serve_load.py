@@ -2,9 +2,9 @@
 
     python benchmarks/serve_load.py --clients 50 --seconds 60
 
-It starts `fewparse serve calendar`, measures a bare `Parser` in a loop and a single client for comparison, and then
-the clients together: statuses, throughput, latencies, memory, and the time of /healthz. Every parse must equal that of
-the bare parser. A client waits as long as Retry-After says.
+It starts `fewparse serve calendar`, measures a bare `Parser` in a loop and a single client for comparison, and
+then the clients together: statuses, throughput, latencies, memory, and the time of /healthz. Every parse must
+equal that of the bare parser. A client waits as long as Retry-After says.
 """
 
 import argparse

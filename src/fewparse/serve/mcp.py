@@ -92,7 +92,11 @@ def mcp_route(service: Service) -> tuple[BaseRoute, Callable[[Starlette], Abstra
     server = mcp_server(service)
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = server.streamable_http_app(
-        streamable_http_path=PATH, json_response=True, stateless_http=True, transport_security=unchecked
+        streamable_http_path=PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=service.limits.body_bytes,
+        transport_security=unchecked,
     )
 
     @asynccontextmanager

@@ -29,6 +29,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+METHODS = {"GET", "HEAD", "POST", "OPTIONS"}
 Observe = Callable[[str, str, int, float], None]
 """Called for each response with method, route, status and seconds."""
 
@@ -113,7 +114,8 @@ class SecurityMiddleware:
             await self._app(scope, receive, send_with_headers)
         finally:
             route = getattr(scope.get("route"), "path", None) or "other"
-            self._observe(scope["method"], route, status, time.perf_counter() - started)
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self._observe(method, route, status, time.perf_counter() - started)
 
     def _client(self, scope: Scope, path: str) -> str:
         """Return who is charged for a request; raise `Problem` if it is not allowed."""

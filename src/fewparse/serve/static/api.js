@@ -27,7 +27,7 @@ async function send(path, body, signal) {
     throw new ApiError({ code: "unreachable", message: "The server does not respond.", hint: "Is it still running?" });
   }
   if (response.status === 401) {
-    await askForKey();
+    await askForKey(key !== null);
     return send(path, body, signal);
   }
   if (!response.ok) throw new ApiError(await errorOf(response));
@@ -43,7 +43,8 @@ async function errorOf(response) {
 }
 
 let asking = null;
-function askForKey() {
+function askForKey(again) {
+  byId("key-wrong").hidden = !again;
   asking ??= new Promise((resolve) => {
     const dialog = byId("key-dialog");
     dialog.addEventListener("cancel", (event) => event.preventDefault());

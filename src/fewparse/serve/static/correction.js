@@ -19,6 +19,7 @@ export function correctionForm(parse, asked, domain, send, cancel) {
   async function check() {
     const mine = ++latest;
     const text = input.value;
+    const chars = [...text]; // positions count characters, not UTF-16 units
     try {
       const [checked, completed] = await Promise.all([
         post("v1/check", { domain: asked.domain, text, target }),
@@ -28,13 +29,13 @@ export function correctionForm(parse, asked, domain, send, cancel) {
       submit.disabled = !checked.accepted;
       status.className = checked.accepted ? "note good" : "note";
       if (checked.accepted) replace(status, "✓ well-formed");
-      else if (completed.valid === text.length) replace(status, text ? "so far so good: go on" : "choose how it starts, or type");
+      else if (completed.valid === chars.length) replace(status, text ? "so far so good: go on" : "choose how it starts, or type");
       else {
         status.className = "note bad";
-        replace(status, "✗ after ", element("code", {}, text.slice(Math.max(0, completed.valid - 20), completed.valid) || "the start"),
-          ": ", element("s", { class: "cut" }, text.slice(completed.valid, completed.valid + 20)));
+        replace(status, "✗ after ", element("code", {}, chars.slice(Math.max(0, completed.valid - 20), completed.valid).join("") || "the start"),
+          ": ", element("s", { class: "cut" }, chars.slice(completed.valid, completed.valid + 20).join("")));
       }
-      show(completed.completions, completed.valid);
+      show(completed.completions, chars.slice(0, completed.valid).join(""));
     } catch (error) {
       if (mine === latest) replace(status, error.message);
       if (!(error instanceof ApiError)) throw error;
@@ -42,7 +43,7 @@ export function correctionForm(parse, asked, domain, send, cancel) {
   }
 
   function show(completions, valid) {
-    found = completions.map((text) => ({ text, whole: input.value.slice(0, valid) + text }));
+    found = completions.map((text) => ({ text, whole: valid + text }));
     active = -1;
     replace(list, found.map((each, i) => element("li", {
       role: "option", id: `completion-${i}`, "aria-selected": "false",
