@@ -53,7 +53,7 @@ def expect_clean(opened: Visit, served: Served) -> None:
 @pytest.fixture
 def opened(browser: Any, served: Served) -> Iterator[Visit]:
     with visit(browser, served.url) as visited:
-        visited.page.set_default_timeout(60_000)
+        visited.page.set_default_timeout(120_000)
         visited.page.locator("#samples button").first.wait_for()
         yield visited
         expect_clean(visited, served)
@@ -162,7 +162,7 @@ def violations(page: Any) -> list[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_accessible_on_a_phone_in_light_and_dark(browser: Any, served: Served, scheme: str) -> None:
     with visit(browser, served.url, viewport=PHONE, color_scheme=scheme) as opened:
-        opened.page.set_default_timeout(60_000)
+        opened.page.set_default_timeout(120_000)
         opened.page.locator("#samples button").first.wait_for()
         parse(opened)
         opened.page.get_by_role("button", name="Correct it").click()
