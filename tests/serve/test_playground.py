@@ -112,8 +112,8 @@ def test_a_parse_is_corrected_with_completions_by_keyboard_alone(opened: Visit, 
     assert page.get_by_role("button", name="Send the correction").is_disabled()
     page.keyboard.press("Control+A")
     page.keyboard.type("(off radio at")
-    page.get_by_role("option").first.wait_for()
-    page.wait_for_function("document.querySelectorAll('[role=option]').length === 1")
+    page.locator("#completions li").first.wait_for()
+    page.wait_for_function("document.querySelectorAll('#completions li').length === 1")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.get_by_text("well-formed").wait_for()
@@ -166,7 +166,7 @@ def test_it_is_accessible_on_a_phone_in_light_and_dark(browser: Any, served: Ser
         opened.page.locator("#samples button").first.wait_for()
         parse(opened)
         opened.page.get_by_role("button", name="Correct it").click()
-        opened.page.get_by_role("option").first.wait_for()
+        opened.page.locator("#completions li").first.wait_for()
         assert opened.page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
         assert violations(opened.page) == []
         opened.page.get_by_role("tab", name="Grammar").click()
