@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from fewparse.constrain.isolation import limit_resources
+from fewparse.constrain.isolation import START_SECONDS, limit_resources
 from fewparse.domains.check import check_domain
 from fewparse.domains.domain import Domain
 from fewparse.domains.load import load_domain
@@ -24,6 +24,7 @@ from fewparse.serve.service import Service
 from fewparse.text import to_json
 
 SECONDS = 10.0
+"""Processor time of the child; as long as it takes to start on a busy machine is added to its time."""
 DEPTH = 10
 
 
@@ -32,7 +33,9 @@ async def check_scratch(service: Service, request: ScratchRequest, client: str) 
     return await service.on_grammar(client, lambda cancel: check_in_child(request, cancel), request.grammar)
 
 
-def check_in_child(request: ScratchRequest, cancel: threading.Event, seconds: float = SECONDS) -> ScratchResponse:
+def check_in_child(
+    request: ScratchRequest, cancel: threading.Event, seconds: float = START_SECONDS + SECONDS
+) -> ScratchResponse:
     """Run the check in a child process, which is ended when it takes too long or the request is cancelled."""
     command = [sys.executable, "-m", "fewparse.serve.scratch"]
     pipe = subprocess.PIPE
