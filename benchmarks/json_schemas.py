@@ -4,7 +4,7 @@ Each schema is compiled or refused in a process of its own with limits on memory
 benchmark are judged by the constraint's states alone, without the validation that follows them in a parser; random
 walks through the masks, over bytes and over the tokens of the embedded model, are judged by `jsonschema` alone.
 
-Run: python benchmarks/json_schemas.py FOLDER [PREFIX], which has jsonschemabench/
+Run: python benchmarks/json_schemas.py FOLDER [PREFIX]. FOLDER has jsonschemabench/; PREFIX is one of names of schemas.
 """
 
 import gzip
@@ -38,6 +38,8 @@ WALKS = 4
 MEMORY_BYTES = 3 << 30
 SECONDS = 120
 Row = dict[str, Any]
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["json_schemas"])
 
 
 def judge(row: Row, vocabulary: Vocabulary) -> Row:
@@ -81,19 +83,20 @@ def independent_judge(schema: Any) -> Callable[[bytes], bool]:
     return is_valid
 
 
+def work(row: Row, vocabulary: Vocabulary, sender: Connection) -> None:
+    """Send what `judge` returns from a process with limits."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    try:
+        sender.send(judge(row, vocabulary))
+    except BaseException as error:
+        sender.send({"outcome": "failed", "reason": f"{type(error).__name__}: {error}"[:300]})
+
+
 def in_child(row: Row, vocabulary: Vocabulary) -> Row:
-    """Return what `judge` returns in a child process with limits, or how the process ended."""
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-
-    def work(sender: Connection) -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-        try:
-            sender.send(judge(row, vocabulary))
-        except BaseException as error:
-            sender.send({"outcome": "failed", "reason": f"{type(error).__name__}: {error}"[:300]})
-
-    child = multiprocessing.get_context("fork").Process(target=work, args=(sender,))
+    """Return what `judge` returns in a process of its own, or how the process ended."""
+    receiver, sender = CONTEXT.Pipe(duplex=False)
+    child = CONTEXT.Process(target=work, args=(row, vocabulary, sender))
     child.start()
     sender.close()
     try:
@@ -104,6 +107,12 @@ def in_child(row: Row, vocabulary: Vocabulary) -> Row:
     if found["outcome"] == "failed":
         found.setdefault("reason", f"exit code {child.exitcode}")
     return {"name": row["name"]} | found
+
+
+def source_of(item: Row) -> str:
+    """Return the source of a schema, the start of its name."""
+    source: str = item["name"].split("---")[0]
+    return source.split("_")[0] if source.startswith(("BFCL", "JME")) else source
 
 
 def summary(source: str, rows: Iterable[Row]) -> Row:
@@ -137,7 +146,7 @@ def summary(source: str, rows: Iterable[Row]) -> Row:
 
 
 def main() -> None:
-    """Write one row for each schema, and a table by source."""
+    """Write one row for each schema, and a table by source; with a prefix of names, only show the rows."""
     path = Path(sys.argv[1]) / "jsonschemabench" / "schemas.jsonl.gz"
     prefix = sys.argv[2] if len(sys.argv) > 2 else ""
     rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
@@ -150,12 +159,12 @@ def main() -> None:
         if row["name"].startswith(prefix):
             items.append(in_child(row, vocabulary))
             print(json.dumps(items[-1]), flush=True)
+    if prefix:
+        return
     lines = [json.dumps(item, ensure_ascii=False) for item in items]
     (RESULTS / "json-schemas-items.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
-    sources = sorted({item["name"].split("---")[0] for item in items})
-    by_source = [
-        summary(source, (item for item in items if item["name"].split("---")[0] == source)) for source in sources
-    ]
+    sources = sorted(set(map(source_of, items)))
+    by_source = [summary(each, (item for item in items if source_of(item) == each)) for each in sources]
     write("json-schemas", [*by_source, summary("all", items)])
 
 

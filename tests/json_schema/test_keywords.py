@@ -65,6 +65,7 @@ ACCEPTED_AND_REJECTED: dict[str, tuple[Any, list[Any], list[Any]]] = {
         [[], [None, True], 1],
         [[1], [None, 1]],
     ),
+    "large numbers": ({"type": "number", "multipleOf": 5}, [25, 1e22], [9.79290837729756e42, 12]),
     "many items": ({"type": "array", "maxItems": 2000, "items": {"type": "null"}}, [[None] * 1999], [[1]]),
     "unique items": (
         {"type": "array", "uniqueItems": True, "items": {"enum": [1, True, "a", {"b": 1, "c": 2}]}},
@@ -217,6 +218,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "dynamic reference": ({"$dynamicRef": "#a", "$defs": {"a": {"$dynamicAnchor": "a"}}}, r"#/\$dynamicRef"),
     "fraction": ({"type": "number", "multipleOf": 0.01}, "#/multipleOf"),
     "invalid schema": ({"properties": {"a": {"type": "text"}}}, "#/properties/a/type: not a valid JSON Schema"),
+    "additionalItems beside a schema of all items": (
+        {"$schema": DRAFT_7, "items": True, "additionalItems": {"type": "null"}},
+        "#/additionalItems: it has no effect",
+    ),
     "unknown draft": ({"$schema": "http://json-schema.org/draft-99/schema#"}, r"#/\$schema"),
     "unevaluated beside anyOf": (
         {"anyOf": [{"properties": {"a": {}}}, {}], "unevaluatedProperties": False},

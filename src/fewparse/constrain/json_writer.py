@@ -111,4 +111,4 @@ def scalars(value: Any, places: Iterable[int] = ()) -> list[bytes]:
     plain = format(Decimal(repr(value)), "f")
     ways = [plain, repr(value)] if len(plain) <= MAX_PLAIN_DIGITS else [repr(value), plain]
     ways += [plain + "0" * (count - decimal_places(value)) for count in places]
-    return [way.encode() for way in dict.fromkeys(ways)]
+    return [way.encode() for way in dict.fromkeys(ways) if json.loads(way) == value]

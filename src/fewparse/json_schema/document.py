@@ -107,6 +107,9 @@ class Document:
             if isinstance(value, dict):
                 paths[id(value)] = path
                 agenda += [(member, (*path, key)) for key, member in value.items()]
+                if isinstance(value.get("items"), bool) and "additionalItems" in value and self.uri != NEWEST:
+                    message = "it has no effect beside such `items`"  # and `jsonschema` raises a TypeError
+                    raise self.error([*path, "additionalItems"], message, "Remove it.")
                 if not all(map(is_unicode, value)):
                     raise self.error(path, "a key contains a lone surrogate")
             elif isinstance(value, list):
