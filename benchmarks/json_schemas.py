@@ -30,7 +30,7 @@ from fewparse.json_schema.document import parse_schema
 from fewparse.json_schema.translate import translate
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.weights import pull
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk
 from fewparse.vocabulary import BYTES, Vocabulary
 from measure import RESULTS, write
 
@@ -60,7 +60,7 @@ def judge(row: Row, vocabulary: Vocabulary) -> Row:
     is_valid = independent_judge(row["schema"])
     for used in (constraint, JsonConstraint(translation, vocabulary)):
         for seed in range(WALKS):
-            *_, last = random_walk(used, random.Random(seed), long=60)
+            last = end_of_walk(used, random.Random(seed), long=60)
             good = is_valid(last.text)
             counts["valid walks" if good else "invalid walks"] += 1
             if not good:

@@ -17,7 +17,7 @@ from fewparse.json_schema.document import Document
 from fewparse.json_schema.emitted import STRICTER
 from fewparse.json_schema.pruning import walk
 from fewparse.json_schema.translate import translate
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk
 from fewparse.vocabulary import BYTES
 from support.campaign import examples
 from support.json_schemas import documents, neighbours, values
@@ -44,14 +44,14 @@ def test_exactly_the_valid_values_are_accepted_and_generated(
     is_stricter = any(STRICTER in part for part in walk(translation.schema, translation.definitions))
     writer, rng = JsonWriter(translation), random.Random(seed)
     for _ in range(WALKS):
-        *_, last = random_walk(constraint, rng, LONG)
+        last = end_of_walk(constraint, rng, LONG)
         value = json.loads(last.text, object_pairs_hook=unique_object)
         oracle.validate(value)
         instances += neighbours(value, rng)
     for instance in instances:
         written = writer.write(instance, constraint.start())
         if written is not None:
-            oracle.validate(instance)
+            oracle.validate(json.loads(written))  # not the instance: 1.0 is no integer in draft 4, and written as 1
             assert json.loads(written) == instance
         elif not is_stricter and not NOT_GENERATED.search(json.dumps(instance)):
             assert not oracle.is_valid(instance), instance
