@@ -49,7 +49,7 @@ def judge(row: Row, vocabulary: Vocabulary) -> Row:
         translation = translate(parse_schema(json.dumps(row["schema"]), "schema"))
         constraint = JsonConstraint(translation, BYTES)
     except FewparseError as error:
-        return {"outcome": "refused", "reason": error.message}
+        return {"outcome": "refused", "reason": error.message.split("\n")[0]}
     found: Row = {"outcome": "compiled", "compile seconds": round(time.process_time() - start, 2)}
     writer = JsonWriter(translation)
     counts: Counter[str] = Counter()

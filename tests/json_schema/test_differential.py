@@ -51,7 +51,9 @@ def test_exactly_the_valid_values_are_accepted_and_generated(
     for instance in instances:
         written = writer.write(instance, constraint.start())
         if written is not None:
-            oracle.validate(json.loads(written))  # not the instance: 1.0 is no integer in draft 4, and written as 1
+            oracle.validate(
+                json.loads(written)
+            )  # not the instance: 1.0 is no integer in draft 4, and written as 1
             assert json.loads(written) == instance
         elif not is_stricter and not NOT_GENERATED.search(json.dumps(instance)):
             assert not oracle.is_valid(instance), instance

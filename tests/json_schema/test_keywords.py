@@ -18,7 +18,9 @@ from fewparse.vocabulary import BYTES
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 TREE = {
-    "$defs": {"node": {"type": "object", "properties": {"left": {"$ref": "#/$defs/node"}}, "additionalProperties": False}},
+    "$defs": {
+        "node": {"type": "object", "properties": {"left": {"$ref": "#/$defs/node"}}, "additionalProperties": False}
+    },
     "$ref": "#/$defs/node",
 }
 BASES = {
@@ -222,6 +224,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"$schema": DRAFT_7, "items": True, "additionalItems": {"type": "null"}},
         "#/additionalItems: it has no effect",
     ),
+    "a length that no output has": ({"items": {"minLength": 10**9}}, "#/items/minLength: more than 10,000"),
     "unknown draft": ({"$schema": "http://json-schema.org/draft-99/schema#"}, r"#/\$schema"),
     "unevaluated beside anyOf": (
         {"anyOf": [{"properties": {"a": {}}}, {}], "unevaluatedProperties": False},

@@ -150,7 +150,9 @@ def changed(value: Any, rng: random.Random) -> Any:
     if isinstance(value, dict) and value and rng.random() < 0.8:
         name = rng.choice([*value])
         rest = {key: member for key, member in value.items() if key != name}
-        return rng.choice([rest, value | {name: changed(value[name], rng)}, rest | {rng.choice(NAMES): value[name]}])
+        return rng.choice(
+            [rest, value | {name: changed(value[name], rng)}, rest | {rng.choice(NAMES): value[name]}]
+        )
     if isinstance(value, list) and value and rng.random() < 0.8:
         i = rng.randrange(len(value))
         return rng.choice([value[:i] + value[i + 1 :], [*value, value[i]], replaced(value, i, rng)])

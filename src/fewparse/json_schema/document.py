@@ -196,7 +196,7 @@ class Subschema:
 
 def read_schema(path: Path) -> Document:
     """Return the schema of a file: a JSON object, true or false."""
-    return parse_schema(read_text(path, SchemaError, GRAMMAR_BYTES), path)
+    return parse_schema(read_text(path, SchemaError, GRAMMAR_BYTES).removeprefix("\ufeff"), path)
 
 
 def parse_schema(source: str, path: Path | str) -> Document:
