@@ -4,7 +4,8 @@ Each schema is compiled or refused in a process of its own with limits on memory
 benchmark are judged by the constraint's states alone, without the validation that follows them in a parser; random
 walks through the masks, over bytes and over the tokens of the embedded model, are judged by `jsonschema` alone.
 
-Run: python benchmarks/json_schemas.py FOLDER [PREFIX]. FOLDER has jsonschemabench/; PREFIX is one of names of schemas.
+Run: python benchmarks/json_schemas.py FOLDER [PREFIX]
+FOLDER has jsonschemabench/; PREFIX is one of names of schemas.
 """
 
 import gzip
