@@ -29,7 +29,7 @@ OUT_OF_SCOPE_SHARE = 0.05
 PARTS, SELECTION_PARTS = 10, 5
 STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0)
 """The inverse strengths of regularisation to choose from."""
-BOUND = 0.8
+BOUND = 0.9
 """The probability with which the risk among executed programs is below its upper bound."""
 POINTS = 60
 Array = NDArray[np.float64]
