@@ -1,10 +1,11 @@
 """The kinds of `[constraint]` in domain.toml; each builds the constraint of a parse from a domain."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import copied_characters, copy_spans
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
     from fewparse.domains.schema import ConstraintTable
 
 
+class Quotation(NamedTuple):
+    """How programs quote text: `pattern` finds a kind of text and the text, `template` writes both."""
+
+    pattern: re.Pattern[str]
+    template: str
+
+
 class ConstraintKind(ABC):
     """Defines which outputs of a domain are well-formed.
 
@@ -47,6 +55,8 @@ class ConstraintKind(ABC):
     """Whether text can be required to be copied from the utterance."""
     needs_examples: ClassVar[bool] = False
     """Whether the constraint is made from the examples."""
+    quotation: ClassVar[Quotation] = Quotation(re.compile(r'(\S+) "([^"]+)"'), '{} "{}"')
+    """How programs quote text: after a word, which is its kind."""
 
     def __init__(self, domain: "Domain") -> None:
         self.domain = domain
@@ -75,6 +85,11 @@ class ConstraintKind(ABC):
     def description(self) -> str:
         """What a model should know about the outputs, such as a line per function; by default, nothing."""
         return ""
+
+    @property
+    def known_texts(self) -> Mapping[str, Sequence[str]]:
+        """Texts that programs may quote, by kind, in addition to those in the examples; by default, none."""
+        return {}
 
     @property
     def grammar(self) -> Grammar | SynchronousGrammar | None:

@@ -1,13 +1,14 @@
 """The constraint `sql`: queries over exactly the tables and columns of a database."""
 
 import json
+import re
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, ValidationError
 
-from fewparse.domains.constraints import GrammarConstraint
+from fewparse.domains.constraints import GrammarConstraint, Quotation
 from fewparse.domains.functions import database_executor
 from fewparse.domains.schema import ConstraintTable, FileName, Names
 from fewparse.domains.sql.connection import open_database
@@ -17,6 +18,7 @@ from fewparse.domains.sql.english import Phrases
 from fewparse.domains.sql.grammar import FREE_TEXT, sql_grammar
 from fewparse.domains.sql.normal_form import canonical_sql
 from fewparse.domains.sql.reflect import reflect
+from fewparse.domains.sql.value_sets import value_sets
 from fewparse.domains.trust import not_trusted
 from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, SqlError, UsageError
 from fewparse.files import exists, read_text
@@ -39,6 +41,8 @@ class SqlConstraint(GrammarConstraint):
 
     table = SqlTable
     settings: SqlTable
+    quotation: ClassVar[Quotation] = Quotation(re.compile(r"(\w+) = '([^']+)'"), "{} = '{}'")
+    """The kind of a text is the column that it is compared with."""
 
     @property
     def synchronous(self) -> bool:
@@ -91,6 +95,14 @@ class SqlConstraint(GrammarConstraint):
         if self.settings.phrases is None:
             return Phrases(self.database)
         return Phrases.read(self.domain.data_file(self.settings.phrases), self.database)
+
+    @property
+    def known_texts(self) -> dict[str, list[str]]:
+        """The known values of all columns, by the name of the column."""
+        texts: dict[str, dict[str, None]] = {}
+        for (_, column), values in value_sets(self.database).items():
+            texts.setdefault(column, {}).update(dict.fromkeys(value for value in values if "'" not in value))
+        return {column: list(values) for column, values in texts.items()}
 
     @property
     def description(self) -> str:
