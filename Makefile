@@ -10,7 +10,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo lint test campaign models install-tune install-ray bench adapter settings overnight-domains clean
+.PHONY: setup demo lint test campaign models install-tune install-ray bench adapter calibration settings overnight-domains clean
 
 setup: $(READY)
 
@@ -22,7 +22,7 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 demo: setup
-	$(BIN)/fewparse parse calendar < demo/utterances.txt
+	$(BIN)/fewparse parse calendar --yes < demo/utterances.txt
 
 lint: setup
 	$(BIN)/ruff check .
@@ -64,6 +64,10 @@ bench: setup
 # Tune the adapter of the bundled domain on its training examples.
 adapter: install-tune
 	$(BIN)/fewparse tune calendar --epochs 5
+
+# Calibrate the confidence of the bundled domain, with adapters tuned on folds of its training examples.
+calibration: install-tune
+	$(BIN)/fewparse calibrate calendar --folds 4
 
 # Compare settings of the calendar domain.
 settings: setup

@@ -3,8 +3,8 @@
 import inspect
 from dataclasses import fields
 
-from fewparse.cli import evaluate, experiment, parse, reproduce, tune
-from fewparse.domains.schema import ConstraintTable, DomainTable, RetrieveTable, SearchTable
+from fewparse.cli import calibrate, evaluate, experiment, parse, reproduce, tune
+from fewparse.domains.schema import ConstraintTable, DecisionTable, DomainTable, RetrieveTable, SearchTable
 from fewparse.experiment.grid import AXES
 from fewparse.lm.http.budget import BudgetLimits
 from fewparse.lm.http.load import RemoteSettings
@@ -24,8 +24,8 @@ def parameters(command: object) -> set[str]:
 
 
 def test_options_of_parse_and_eval_have_their_names_in_python() -> None:
-    assert parameters(parse.parse) - {"utterance", "context", "show"} <= PYTHON | REMOTE
-    assert parameters(evaluate.evaluation) - {"split", "limit", "compare", "out"} <= PYTHON | REMOTE
+    assert parameters(parse.parse) - {"utterance", "context", "show", "yes", "log"} <= PYTHON | REMOTE
+    assert parameters(evaluate.evaluation) - {"split", "limit", "compare", "calibration", "out"} <= PYTHON | REMOTE
 
 
 def test_options_of_reproduce_have_their_names_in_grids_and_experiments() -> None:
@@ -39,11 +39,16 @@ def test_every_option_of_the_search_is_on_the_command_line() -> None:
 
 def test_options_of_tune_have_their_names_in_python() -> None:
     config = {field.name for field in fields(TuneConfig)}
-    assert parameters(tune.tune) - {"path"} <= PYTHON | config
+    assert parameters(tune.tune) - {"path", "calibrate"} <= PYTHON | config
+
+
+def test_options_of_calibrate_have_their_names_in_python() -> None:
+    own = {"folds", "epochs", "negatives", "max_declined", "limit"}
+    assert parameters(calibrate.calibrate) - own <= PYTHON | REMOTE
 
 
 def test_keys_of_domain_toml_have_their_names_in_python() -> None:
-    keys = {*SearchTable.model_fields, *RetrieveTable.model_fields}
+    keys = {*SearchTable.model_fields, *RetrieveTable.model_fields, *DecisionTable.model_fields}
     assert keys <= PYTHON
     constraint = {field.alias or name for name, field in ConstraintTable.model_fields.items()}
     assert {"grammar", "copy"} <= constraint & PYTHON

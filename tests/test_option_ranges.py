@@ -29,6 +29,7 @@ WRONG: dict[str, tuple[object, ...]] = {
     "examples": (-1, HUGE, math.nan, "10"),
     "description_lines": (-1, HUGE, 1.5, "10"),
     "n_best": (0, HUGE, math.inf),
+    "max_risk": (-0.1, 1.1, math.nan, "0.05"),
 }
 CASES = [(name, value) for name, values in WRONG.items() for value in values]
 

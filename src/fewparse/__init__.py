@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fewparse.errors import (
     BudgetExceeded,
+    CalibrationError,
     ClusterError,
     ConstraintError,
     ContextOverflow,
@@ -19,6 +20,7 @@ from fewparse.errors import (
     DeadEnd,
     DomainError,
     ExecutionError,
+    FeedbackError,
     FewparseError,
     GrammarError,
     IllFormedOutput,
@@ -42,6 +44,7 @@ from fewparse.errors import (
 )
 
 if TYPE_CHECKING:
+    from fewparse.confidence.feedback import Entry, FeedbackLog
     from fewparse.constrain.cfg import CfgConstraint
     from fewparse.constrain.state import Constraint, State
     from fewparse.constrain.trie import Trie
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
     from fewparse.evaluate.records import Records
     from fewparse.evaluate.run import SystemResult, load_split, parser_systems, run_evaluation
     from fewparse.events import Event
-    from fewparse.example import Candidate, Example, Parse, Target
+    from fewparse.example import Candidate, Choice, Example, Parse, Question, Target
     from fewparse.experiment.results import Results, read_results
     from fewparse.grammar.readers.load import load_grammar
     from fewparse.grammar.rules import Grammar
@@ -79,8 +82,10 @@ __version__ = "0.1.0"
 __all__ = [
     "BudgetExceeded",
     "BudgetLimits",
+    "CalibrationError",
     "Candidate",
     "CfgConstraint",
+    "Choice",
     "ClusterError",
     "Completion",
     "Constraint",
@@ -94,9 +99,12 @@ __all__ = [
     "DeadEnd",
     "Domain",
     "DomainError",
+    "Entry",
     "Event",
     "Example",
     "ExecutionError",
+    "FeedbackError",
+    "FeedbackLog",
     "FewparseError",
     "Grammar",
     "GrammarError",
@@ -116,6 +124,7 @@ __all__ = [
     "Pool",
     "Prompt",
     "Proportion",
+    "Question",
     "Record",
     "Records",
     "RemoteSettings",
@@ -163,6 +172,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "fewparse.confidence.feedback": "Entry FeedbackLog",
     "fewparse.constrain.cfg": "CfgConstraint",
     "fewparse.constrain.state": "Constraint State",
     "fewparse.constrain.trie": "Trie",
@@ -174,7 +184,7 @@ _MODULES = {
     "fewparse.evaluate.records": "Records",
     "fewparse.evaluate.run": "SystemResult load_split parser_systems run_evaluation",
     "fewparse.events": "Event",
-    "fewparse.example": "Candidate Example Parse Target",
+    "fewparse.example": "Candidate Choice Example Parse Question Target",
     "fewparse.experiment.results": "Results read_results",
     "fewparse.grammar.readers.load": "load_grammar",
     "fewparse.grammar.rules": "Grammar",

@@ -29,6 +29,8 @@ FewparseError
  │   │   └─ ServerUnsupported its responses lack what search needs, or do not match the request
  │   └─ BudgetExceeded    the limit of tokens or cost is reached
  ├─ TuningError           a tuning run that cannot start, continue or write its result
+ ├─ CalibrationError      a calibration that cannot be fitted, read or written
+ ├─ FeedbackError         a feedback log that cannot be read or written
  ├─ ClusterError          a cluster that cannot be reached, or whose workers end unexpectedly
  ├─ ParseCancelled        a parse that was cancelled from another thread
  └─ IllFormedOutput       a constrained search returned an ill-formed output: a defect
@@ -41,6 +43,7 @@ from pathlib import Path
 
 __all__ = [
     "BudgetExceeded",
+    "CalibrationError",
     "ClusterError",
     "ConstraintError",
     "ContextOverflow",
@@ -52,6 +55,7 @@ __all__ = [
     "DeadEnd",
     "DomainError",
     "ExecutionError",
+    "FeedbackError",
     "FewparseError",
     "GrammarError",
     "IllFormedOutput",
@@ -271,6 +275,14 @@ class BudgetExceeded(ModelError):
 
 class TuningError(FewparseError):
     """A tuning run that cannot start, continue or write its result."""
+
+
+class CalibrationError(FewparseError):
+    """A calibration that cannot be fitted, read or written."""
+
+
+class FeedbackError(FewparseError):
+    """A feedback log that cannot be read or written."""
 
 
 class ClusterError(FewparseError):

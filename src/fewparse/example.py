@@ -1,5 +1,6 @@
 """Value classes: examples, candidates and parses."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -11,6 +12,9 @@ from fewparse.text import is_unicode, to_json
 
 Target = Literal["program", "canonical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
+Decision = Literal["execute", "confirm", "decline"]
+"""What to do with a parse: execute its program, ask the user first, or say that the utterance is out of scope."""
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,38 @@ class Example:
 class Candidate:
     """An output, its score and its program.
 
-    `model_score` is the length-normalised log-probability; `score` adds the weighted reranking score.
+    `model_score` is the length-normalised log-probability; `score` adds the weighted reranking score. `logprob` is
+    the log-probability of all tokens, `least_logprob` that of the least likely one; None if they are unknown.
     """
 
     text: str
     score: float
     program: str | None
     model_score: float
+    logprob: float | None = None
+    least_logprob: float | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A reading that a question offers: in words, its program, and the index of its best candidate."""
+
+    text: str
+    program: str
+    candidate: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """The question to ask before a program is executed: is the only choice meant, or which of several."""
+
+    text: str
+    choices: tuple[Choice, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the question as a JSON object."""
+        choices = [{"text": c.text, "program": c.program, "candidate": c.candidate} for c in self.choices]
+        return {"text": self.text, "choices": choices}
 
 
 @dataclass(frozen=True)
@@ -51,6 +80,10 @@ class Parse:
 
     `output` is None if nothing was finished within the length limit; `failure` then gives the reason.
     `answer` is the program's denotation if the domain can execute it, `answer_error` why execution failed.
+
+    `confidence` is the calibrated probability that the program is right, and `decision` what to do with it; both
+    are None without a calibration that fits (see `fewparse calibrate`). `question` is what to ask if the decision
+    is `confirm`. `features` are the values from which the confidence is computed, if they were computed.
     """
 
     utterance: str
@@ -67,6 +100,10 @@ class Parse:
     trace: tuple[Event, ...]
     usage: Usage
     model: str
+    confidence: float | None = None
+    decision: Decision | None = None
+    question: Question | None = None
+    features: Mapping[str, float] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parse as a JSON object."""
@@ -78,6 +115,9 @@ class Parse:
             "answer": self.answer,
             "answer_error": self.answer_error,
             "failure": self.failure,
+            "confidence": self.confidence,
+            "decision": self.decision,
+            "question": None if self.question is None else self.question.as_dict(),
             "candidates": [
                 {"text": c.text, "score": c.score, "program": c.program, "model_score": c.model_score}
                 for c in self.candidates

@@ -69,6 +69,7 @@ class CommonOptions(SearchOptions, total=False):
     vote: bool | None
     execute: bool | None
     n_best: int | None
+    max_risk: float | None
     adapter: str | Path | None
 
 
@@ -117,6 +118,7 @@ class Options:
     vote: bool
     execute: bool
     n_best: int
+    max_risk: float
     search: SearchSettings
     adapter: Adapter | None
 
@@ -178,7 +180,7 @@ class Options:
                 "a server can constrain samples only: the decoder must be speculative, and constrained",
                 "Add --decoder speculative, or omit --server-grammar.",
             )
-        for name in ("description_lines", "examples", "n_best", "rerank"):
+        for name in ("description_lines", "examples", "n_best", "rerank", "max_risk"):
             check_range(name, getattr(self, name))
 
 
@@ -210,6 +212,7 @@ def default_options(
         "width": search.width,
         "temperature": search.temperature,
         "max_tokens": search.max_tokens[target],
+        "max_risk": table.decision.max_risk,
     }
     if in_paper_mode:
         kept = set() if domain.paper else table.own_keys(adapted)

@@ -13,10 +13,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from fewparse.confidence.assess import Assessment, Assessor
+from fewparse.confidence.readings import run
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
-from fewparse.errors import DatabaseError, ExecutionError, IllFormedOutput, ParseCancelled, UsageError
+from fewparse.errors import IllFormedOutput, ParseCancelled, UsageError
 from fewparse.events import Event, Listener, ignore
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.load import EMBEDDED, NamedModel, open_model, with_adapter
@@ -45,7 +47,8 @@ class Parser:
 
     `retriever` ranks the utterances of `domain.examples`; `constraint` is on outputs, compiled for the model's
     vocabulary; `reranker` scores candidates. Each replaces the domain's default. `retriever_model` is used by
-    a retriever that needs a model; by default, it is that of the options, or `model`.
+    a retriever that needs a model; by default, it is that of the options, or `model`. With `features`, parses have
+    the features of their confidence even if it is not calibrated.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Parser:
         retriever_model: LanguageModel | NamedModel | None = None,
         constraint: Constraint | None = None,
         reranker: Reranker | None = None,
+        features: bool = False,
     ) -> None:
         self.domain = domain
         self.model = with_adapter(model, options.adapter)
@@ -66,6 +70,7 @@ class Parser:
             retriever_model = NamedModel(options.retriever_model)
         self.retriever_model = retriever_model
         self.template = domain.template(options.prompt)
+        self.assessor = Assessor(domain, self.model, options, always=features)
         self._settings = replace(options.search, stop=self.template.stop.encode())
         if options.server_grammar and not self.model.supports_grammar:
             raise UsageError(f"{model.name} does not support grammars", "Omit --server-grammar.")
@@ -137,13 +142,14 @@ class Parser:
             constraint = self._constraint(utterance)
             settings = self._settings_for(utterance)
             found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit), cancel)
-        candidates = self._candidates(utterance, found, constraint, without)[: self.options.n_best]
+        ranked = self._candidates(utterance, found, constraint, without)
         del found, constraint  # their parser states
         TRIMMER.trim()
-        best = candidates[0] if candidates else None
+        best = ranked[0] if ranked else None
         excluded = {example.key for example in without}
         available = sum(example.key not in excluded for example in self.domain.examples)
-        answer, answer_error = self._answer(best.program if best else None)
+        assessed = self.assessor.assess(utterance, ranked, trace, without)
+        answer, answer_error = self._answer(best.program if best else None, assessed)
         return Parse(
             utterance=utterance,
             target=self.options.target,
@@ -152,13 +158,17 @@ class Parser:
             answer=answer,
             answer_error=answer_error,
             failure=None if best else f"nothing was finished within {self._settings.limit}",
-            candidates=candidates,
+            candidates=ranked[: self.options.n_best],
             examples=examples,
             examples_dropped=min(self.options.examples, available) - len(examples),
             prompt=prompt,
             trace=tuple(trace),
             usage=usage,
             model=self.model.name,
+            confidence=assessed.confidence,
+            decision=assessed.decision,
+            question=assessed.question,
+            features=assessed.features,
         )
 
     def parse_many(self, utterances: Iterable[str]) -> Iterator[Parse]:
@@ -278,7 +288,8 @@ class Parser:
             if not math.isfinite(score):
                 raise UsageError(f"the reranker returned a score of {text!r} that is not finite")
             program = self.domain.program_of(text, self.options.target)
-            candidates.append(Candidate(text, score, program, hypothesis.score))
+            logprobs = hypothesis.logprob, hypothesis.least_logprob
+            candidates.append(Candidate(text, score, program, hypothesis.score, *logprobs))
         if self.options.vote:
             return vote(candidates, self.domain.execute)
         return tuple(sorted(candidates, key=lambda c: -c.score))
@@ -303,13 +314,14 @@ class Parser:
         used = (example for example in self.domain.examples if example.key not in excluded)
         return Alignment((example.utterance, example.output(self.options.target)) for example in used)
 
-    def _answer(self, program: str | None) -> tuple[Any, str | None]:
+    def _answer(self, program: str | None, assessed: Assessment) -> tuple[Any, str | None]:
+        """Return the answer; a program that is executed on request only is not before it is confirmed."""
         if program is None or not self.options.execute or not self.domain.table.has_executor:
             return None, None
-        try:
-            return self.domain.execute(program), None
-        except (DatabaseError, ExecutionError) as error:
-            return None, error.message
+        if not self.domain.executes and assessed.decision in ("confirm", "decline"):
+            return None, None
+        outcome = assessed.outcome or run(program, self.domain.execute)
+        return outcome.answer, outcome.error
 
 
 def tee(*listeners: Callable[[Event], None]) -> Listener:

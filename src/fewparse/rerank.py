@@ -38,14 +38,18 @@ class Alignment:
 
     def score(self, utterance: str, output: str) -> float:
         """Return the mean log-probability of the words of an utterance, given an output."""
+        scores = self.word_scores(utterance, output)
+        return sum(scores) / max(1, len(scores))
+
+    def word_scores(self, utterance: str, output: str) -> list[float]:
+        """Return the log-probability of each word of an utterance, given an output."""
         sources = output_words(output)
-        words = utterance_words(utterance)
-        total = 0.0
-        for word in words:
+        scores = []
+        for word in utterance_words(utterance):
             row = self._table.get(word, {})
             share = sum(row.get(source, 0.0) for source in sources) / len(sources)
-            total += math.log((1 - SMOOTHING) * share + SMOOTHING / self._vocabulary)
-        return total / max(1, len(words))
+            scores.append(math.log((1 - SMOOTHING) * share + SMOOTHING / self._vocabulary))
+        return scores
 
 
 def estimate(pairs: Sequence[tuple[list[str], list[str]]]) -> dict[str, dict[str, float]]:

@@ -14,6 +14,7 @@ from support.cli_runner import HALL, QUICK, CommandResult, fewparse, fewparse_pr
 
 KEYS = {
     *("utterance", "target", "output", "program", "answer", "answer_error", "failure", "candidates"),
+    *("confidence", "decision", "question"),
     *("examples_used", "examples_dropped", "description_lines_dropped", "usage", "model"),
 }
 REMOTE_USAGE = {"cached_requests", "retries", "cached_prompt_tokens", "cost"}

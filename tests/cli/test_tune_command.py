@@ -46,14 +46,14 @@ def test_the_summary_shows_the_figures_and_how_to_use_the_adapter(
 ) -> None:
     adapter = switches / "adapter-program.gguf"
     assert (tuned.code, tuned.err) == (0, "")
-    first, held_out, file, next_step = tuned.out.splitlines()
+    first, held_out, file, next_step, calibration = tuned.out.splitlines()
     assert first.startswith("switches, target program: 12 examples, 1 epochs, ")
     assert held_out.startswith("  held-out examples: ")
     assert held_out.endswith(" of 5 correct")
     assert file == f"  {adapter} (0.0 MB)"
-    assert next_step == (
-        f"  Try it: fewparse eval {switches} --target program --model gguf:{tiny} --adapter {adapter}"
-    )
+    arguments = f"{switches} --target program --model gguf:{tiny} --adapter {adapter}"
+    assert next_step == f"  Try it: fewparse eval {arguments}"
+    assert calibration == f"  Calibrate its confidence: fewparse calibrate {arguments}"
     assert read_adapter(adapter).provenance is not None
     assert not list(switches.glob("*.tuning"))
 

@@ -13,7 +13,15 @@ from fewparse.cli.console import echo, err, named_model, opened_model, warn, war
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
+from fewparse.confidence.assess import find_calibration
+from fewparse.confidence.calibration import Calibration
+from fewparse.domains.domain import Domain
+from fewparse.domains.examples import OUT_OF_SCOPE_TEST
+from fewparse.errors import UsageError
 from fewparse.evaluate.baselines import baselines
+from fewparse.evaluate.calibration import figures, judge_records
+from fewparse.evaluate.calibration import markdown as calibration_section
+from fewparse.evaluate.calibration_plots import RELIABILITY, RISK_COVERAGE, write_plots
 from fewparse.evaluate.gold_coverage import gold_coverage
 from fewparse.evaluate.metrics import Judge, count
 from fewparse.evaluate.records import Records
@@ -38,8 +46,9 @@ from fewparse.evaluate.run import (
     run_evaluation,
 )
 from fewparse.files import user_path
-from fewparse.lm.load import EMBEDDED
-from fewparse.options import ParserOptions, prepare
+from fewparse.lm.load import EMBEDDED, with_adapter
+from fewparse.lm.model import LanguageModel
+from fewparse.options import Options, ParserOptions, prepare
 from fewparse.text import to_json
 
 
@@ -98,6 +107,15 @@ def evaluation(
         bool,
         options.option(options.OUTPUT, "Also evaluate every decoder, constrained and unconstrained.", "--compare"),
     ] = False,
+    calibration: Annotated[
+        bool,
+        options.option(
+            options.OUTPUT,
+            "Also evaluate confidence and decisions, also on out-of-scope utterances (see `fewparse calibrate`).",
+            "--calibration",
+        ),
+    ] = False,
+    max_risk: options.MaxRisk = None,
     out: Annotated[
         Path | None,
         options.option(options.OUTPUT, "Folder for records and report; an interrupted run continues from it."),
@@ -132,6 +150,7 @@ def evaluation(
         "retriever_model": retriever_model,
         "order": order,
         "adapter": adapter,
+        "max_risk": max_risk,
     }
     decoding: ParserOptions = {
         "decoder": decoder,
@@ -186,9 +205,14 @@ def evaluation(
             warn(repair)
         simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
         chosen: dict[str, ParserOptions] = {name: {**shared, **own} for name, own in settings.items()}
-        systems = parser_systems(loaded, opened, chosen, ranking)
+        calibrated = used_calibration(loaded, opened, resolved) if calibration else None
+        systems = parser_systems(loaded, opened, chosen, ranking, features=calibration)
         with item_progress(len(items) * (len(simple) + len(systems)), systems[-1].name) as after:
             results = run_evaluation(loaded, [*simple, *systems], items, split, records, after)
+        outside = loaded.out_of_scope(OUT_OF_SCOPE_TEST) if calibrated and split == TEST else ()
+        if outside:
+            with item_progress(len(outside), "") as after:
+                rejected = run_evaluation(loaded, systems[:1], outside, "out of scope", records, after)[0].records
     table = rows(results, systems[0].name)
     retrieval = resolved.retriever + (f" of {ranking.name}" if ranking else "")
     title = (
@@ -209,14 +233,32 @@ def evaluation(
     usage = total_usage(results)
     found: dict[str, object] = {"title": title, "criterion": criterion, "gold_coverage": accepted}
     found |= {"rows": table, "usage": usage.as_dict()}
+    section = ""
+    if calibrated is not None:
+        judged = judge_records(calibrated, results[len(simple)].records, resolved.max_risk)
+        judged_outside = judge_records(calibrated, rejected, resolved.max_risk, False) if outside else []
+        found["calibration"] = confidence = figures(judged, judged_outside, resolved.max_risk)
+        section = f"\n{calibration_section(confidence)}"
+        if folder:
+            write_plots(folder, confidence)
     report = to_json(found, indent=1)
     if folder:
-        write_report(folder, f"{report}\n", f"{title}\n\n{markdown(table)}")
-    echo(report if as_json else f"{title}\n\n{plain(table)}")
+        pictures = f"\n![reliability]({RELIABILITY}) ![risk and coverage]({RISK_COVERAGE})\n" if section else ""
+        write_report(folder, f"{report}\n", f"{title}\n\n{markdown(table)}{section}{pictures}")
+    echo(report if as_json else f"{title}\n\n{plain(table)}\n{section}".rstrip("\n"))
     if not (opened.local or as_json):
         echo(f"\n{usage_summary(usage)}")
     for reason, times in failures(results).most_common():
         err.print(f"failed {times} times: {reason}", markup=False)
+
+
+def used_calibration(domain: Domain, model: LanguageModel, resolved: Options) -> Calibration:
+    """Return the calibration for these settings; raise `UsageError` if there is none."""
+    found, note = find_calibration(domain, with_adapter(model, resolved.adapter), resolved)
+    if found is None:
+        message = note or f"the domain {domain.name} is not calibrated for the target {resolved.target}"
+        raise UsageError(message, f"Calibrate it: fewparse calibrate {domain.name}")
+    return found
 
 
 @contextmanager

@@ -11,10 +11,12 @@ import typer
 import fewparse
 from fewparse.cli import (
     cache,
+    calibrate,
     data,
     domain,
     evaluate,
     experiment,
+    feedback,
     grammar,
     models,
     parse,
@@ -41,9 +43,11 @@ app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("check")(domain.check)
 app.command("tune")(tune.tune)
+app.command("calibrate")(calibrate.calibrate)
 app.command("execute")(domain.execute)
 app.command("new")(domain.new)
 app.command("trust")(trust.trust)
+app.add_typer(feedback.app, name="feedback")
 app.add_typer(grammar.app, name="grammar")
 app.add_typer(models.app, name="models")
 app.add_typer(data.app, name="data")

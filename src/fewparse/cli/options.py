@@ -83,6 +83,16 @@ Rerank = Annotated[
 Vote = Annotated[
     bool | None, option(DECODING, "Rank candidates by the probability of their answers.", "--vote/--no-vote")
 ]
+MaxRisk = Annotated[
+    float | None,
+    option(
+        OUTPUT,
+        "Share of executed programs that may be wrong, by which a parse is executed, confirmed or declined "
+        "(default: the domain's setting); 1 executes everything.",
+        min=0,
+        max=1,
+    ),
+]
 Execute = Annotated[
     bool | None,
     option(

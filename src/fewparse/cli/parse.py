@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.answers import show_answer
+from fewparse.cli.confirm import EXIT_CODES, Ending, show_outcome
 from fewparse.cli.console import (
     FAILED,
     echo,
@@ -15,6 +15,7 @@ from fewparse.cli.console import (
     opened_model,
     out,
     show_error,
+    warn,
     warn_of_gaps,
 )
 from fewparse.cli.explain import explain
@@ -83,6 +84,19 @@ def parse(
     cache: options.Cache = True,
     context_length: options.ContextLength = None,
     execute: options.Execute = None,
+    max_risk: options.MaxRisk = None,
+    yes: Annotated[
+        bool, options.option(options.OUTPUT, "Execute the best candidate instead of asking.", "--yes")
+    ] = False,
+    log: Annotated[
+        bool | None,
+        options.option(
+            options.OUTPUT,
+            "Whether the parse is added to the feedback log (default: the domain's setting; see "
+            "`fewparse feedback`).",
+            "--log/--no-log",
+        ),
+    ] = None,
     as_json: Annotated[bool, options.option(options.OUTPUT, "Print one JSON object per line.", "--json")] = False,
     show: Annotated[
         bool,
@@ -92,7 +106,12 @@ def parse(
     ] = False,
     n_best: Annotated[int | None, options.option(options.OUTPUT, "Number of candidates to return.", min=1)] = None,
 ) -> None:
-    """Parse one utterance, or every line of standard input, into a well-formed program."""
+    """Parse one utterance, or every line of standard input, into a well-formed program.
+
+    In a terminal, a program that may be wrong is executed after a question. The
+    exit code is 0 if all programs are executed, 3 if one needs to be confirmed,
+    4 if an utterance is declined as out of scope, and 1 if one has no program.
+    """
     if utterance is not None:
         check_utterance(utterance)
     loaded, resolved = prepare(
@@ -120,6 +139,7 @@ def parse(
         rerank=rerank,
         vote=vote,
         execute=execute,
+        max_risk=max_risk,
         seed=seed,
         prompt=prompt,
         description_lines=description_lines,
@@ -149,28 +169,33 @@ def parse(
     )
     with opened_model(model, remote) as opened, named_model(retriever_model, remote) as ranking:
         parser = Parser(loaded, opened, resolved, retriever_model=ranking)
-        succeeded = [parse_line(parser, line, context, as_json, show, n_best) for line in lines(utterance)]
-    if not all(succeeded):
-        raise typer.Exit(FAILED)
+        if parser.assessor.note is not None:
+            warn(parser.assessor.note)
+        ending = Ending(parser, yes, as_json, log)
+        codes = [parse_line(parser, line, context, as_json, show, n_best, ending) for line in lines(utterance)]
+    if code := next((code for code in EXIT_CODES if code in codes), 0):
+        raise typer.Exit(code)
 
 
-def parse_line(parser: Parser, line: Line, context: str, as_json: bool, show: bool, n_best: int | None) -> bool:
-    """Parse one line and print the result, or an error; return whether there is a program."""
+def parse_line(
+    parser: Parser, line: Line, context: str, as_json: bool, show: bool, n_best: int | None, ending: Ending
+) -> int:
+    """Parse one line, print the result or an error, and ask if necessary; return the exit code."""
     number, text = line
     try:
         if isinstance(text, FewparseError):
             raise text
-        found = parser.parse(text, context)
+        found = ending.parse(text, context)
     except FewparseError as error:
         show_error(error, where=f"line {number}: " if number else "")
         if as_json:
             utterance = None if isinstance(text, Exception) else text
             echo(to_json({"utterance": utterance, "error": error.message}))
-        return False
+        return FAILED
     if show and not as_json:
         explain(found, parser)
     show_parse(found, as_json, n_best)
-    return found.output is not None
+    return ending.end(found, context)
 
 
 def check_context(context: str, utterance: str | None, template: Template) -> None:
@@ -206,10 +231,8 @@ def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
     out.print(f"  {found.output}", style="cyan", markup=False)
     if found.target == "canonical" and found.program is not None:
         out.print(f"  {found.program}", style="cyan", markup=False)
-    if found.answer_error is not None:
-        out.print(f"  = error: {found.answer_error}", style="red", markup=False)
-    elif found.answer is not None:
-        show_answer(found.answer, "  = ")
+    if found.decision in (None, "execute"):
+        show_outcome(found.answer, found.answer_error)
     if n_best is not None:
         for rank, candidate in enumerate(found.candidates, 1):
             out.print(f"    {rank}. {candidate.score:8.3f}  {candidate.text}", style="dim", markup=False)

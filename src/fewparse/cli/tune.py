@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fewparse.cli import options
+from fewparse.cli.calibrate import calibrated
+from fewparse.cli.calibrate import show as show_calibration
 from fewparse.cli.console import echo, err, opened_model, out
 from fewparse.cli.trust import code_allowed
 from fewparse.errors import TuningError, UsageError
@@ -84,6 +86,14 @@ def tune(
         str, options.option(LORA, "Linear layers of each block that get LoRA layers, separated by commas.")
     ] = ",".join(LAYERS),
     model: Annotated[str, options.option(options.MODEL, "Model to tune: embedded[:NAME] | gguf:PATH.")] = EMBEDDED,
+    calibrate: Annotated[
+        bool,
+        options.option(
+            TRAINING,
+            "Also calibrate the confidence of the tuned model, which takes about as long again.",
+            "--calibrate",
+        ),
+    ] = False,
     path: Annotated[
         Path | None,
         options.option(
@@ -117,7 +127,7 @@ def tune(
     loaded, resolved = prepare(
         domain, model, data=data, pool=pool, target=target, adapter=NO_ADAPTER, allow_code=allowed
     )
-    if config.held_out_count(len(loaded.examples)):
+    if config.held_out_count(len(loaded.examples)) or calibrate:
         loaded.require_code()
     adapter_path = user_path(path) if path else loaded.adapter_path(resolved.target)
     if os.path.isdir(adapter_path):
@@ -133,11 +143,18 @@ def tune(
         if not isinstance(opened, EmbeddedModel):
             raise UsageError(f"{opened.name} cannot be tuned", "Tune `embedded`, or a file: --model gguf:PATH")
         adapter = Tuning(loaded, resolved.target, opened, config, adapter_path, report).run()
+    seconds = time.perf_counter() - start
     is_default = is_default_model(model) and path is None
     arguments = f"{domain} --target {resolved.target}"
     if not is_default:
         arguments += f" --model {model} --adapter {adapter.path}"
-    show(adapter, arguments, time.perf_counter() - start, as_json)
+    show(adapter, arguments, seconds, as_json)
+    if not calibrate:
+        return
+    with opened_model(model) as opened:
+        found = calibrated(loaded, resolved.target, opened, {"adapter": adapter.path}, data=data)
+    if not as_json:
+        show_calibration(loaded, found)
 
 
 @contextmanager
@@ -178,3 +195,4 @@ def show(adapter: Adapter, arguments: str, seconds: float, as_json: bool) -> Non
         )
     out.print(f"  {adapter.path} ({size / 1e6:.1f} MB)", style="cyan", markup=False)
     out.print(f"  Try it: fewparse eval {arguments}", style="dim", markup=False)
+    out.print(f"  Calibrate its confidence: fewparse calibrate {arguments}", style="dim", markup=False)

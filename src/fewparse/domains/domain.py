@@ -11,7 +11,7 @@ from typing import Any
 from fewparse.constrain.state import Constraint
 from fewparse.datasets.storage import DATA_NOTES, read_data_notes
 from fewparse.domains.constraints import CONSTRAINT_KINDS, ConstraintKind
-from fewparse.domains.examples import EXAMPLES, PAIR, numbered_examples
+from fewparse.domains.examples import EXAMPLES, OUT_OF_SCOPE, PAIR, UTTERANCE, numbered_examples, read_examples
 from fewparse.domains.functions import Function, database_executor, load_function
 from fewparse.domains.schema import DomainTable
 from fewparse.domains.trust import not_trusted
@@ -74,6 +74,12 @@ class Domain:
     def test_examples(self) -> tuple[Example, ...]:
         """The held-out examples of `test.jsonl`; none if there is no such file."""
         return self.read_examples(TEST) if exists(self.data_file(TEST)) else ()
+
+    def out_of_scope(self, name: str = OUT_OF_SCOPE) -> tuple[Example, ...]:
+        """Return the utterances of a file that no program expresses, as examples without a program."""
+        path = self.data_file(name)
+        found = read_examples(path, UTTERANCE) if exists(path) else ()
+        return tuple(Example(example.utterance, "", context=example.context) for example in found)
 
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:

@@ -10,7 +10,10 @@ from fewparse.files import at_line, parse_json_line, read_text
 from fewparse.text import is_unicode
 
 EXAMPLES = "examples.jsonl"
+OUT_OF_SCOPE, OUT_OF_SCOPE_TEST = "out_of_scope.jsonl", "out_of_scope_test.jsonl"
+"""Utterances that no program expresses: to calibrate, and held out."""
 PAIR = ("utterance", "program")
+UTTERANCE = ("utterance",)
 MAX_LINE_CHARS = 1_000_000
 
 
@@ -48,4 +51,4 @@ def read_example(text: str, number: int, path: Path, required: Sequence[str]) ->
     for key in required:
         if not value.get(key, "").strip():
             raise mistake(f"`{key}` is missing or empty", 1)
-    return Example(**{"utterance": "", **value})
+    return Example(**{"utterance": "", "program": "", **value})

@@ -161,6 +161,18 @@ class SearchTable(Table):
     max_tokens: Annotated[MaxTokensTable, BeforeValidator(for_both_targets)] = MaxTokensTable()
 
 
+class DecisionTable(Table):
+    """[decision]: the risk to accept where a program is executed without asking."""
+
+    max_risk: Annotated[float, in_range("max_risk")] = 0.05
+
+
+class FeedbackTable(Table):
+    """[feedback]: whether parses, and what users say about them, are logged."""
+
+    log: bool = False
+
+
 def check_database_url(text: str) -> str:
     """Validate the URL of a database, which must not contain a password."""
     try:
@@ -204,6 +216,8 @@ class DomainTable(Table):
     constraint: ConstraintTable = ConstraintTable()
     search: SearchTable = SearchTable()
     tuned: SearchTable | None = None
+    decision: DecisionTable = DecisionTable()
+    feedback: FeedbackTable = FeedbackTable()
     database: DatabaseTable | None = None
 
     @field_validator("database")

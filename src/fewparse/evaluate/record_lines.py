@@ -27,7 +27,8 @@ class Record:
     `scores` are those of the candidates as ranked, `model_scores` their length-normalised log-probabilities.
     `correct_before_reranking` refers to the candidate with the highest model score, `correct_by_vote` to the one
     that a vote of the candidates selects. `failure` is the error message if the system returned no candidates
-    because of an error. `trace` holds the events of the search as JSON objects, if they were requested.
+    because of an error. `features` are those of the best candidate, if they were computed. `trace` holds the
+    events of the search as JSON objects, if they were requested.
     """
 
     outputs: tuple[str, ...]
@@ -44,6 +45,7 @@ class Record:
     examples_dropped: int = 0
     failure: str | None = None
     trace: tuple[dict[str, Any], ...] | None = None
+    features: dict[str, float] | None = None
 
     def correct_within(self, k: int) -> bool:
         """Return whether one of the first k candidates is correct."""
@@ -128,6 +130,11 @@ def is_optional_text(value: object) -> bool:
     return value is None or is_text(value)
 
 
+def are_features(value: object) -> bool:
+    """Return whether a value is null or maps names to numbers."""
+    return value is None or (isinstance(value, dict) and all(map(is_score, value.values())))
+
+
 LISTS = ("outputs", "programs", "correct", "exact_match", "scores", "model_scores")
 CHECKS: dict[Any, Callable[[object], bool]] = {
     str | None: is_optional_text,
@@ -139,6 +146,7 @@ CHECKS: dict[Any, Callable[[object], bool]] = {
     tuple[str | None, ...]: is_list_of(is_optional_text),
     tuple[bool, ...]: is_list_of(is_flag),
     tuple[float, ...]: is_list_of(is_score),
+    dict[str, float] | None: are_features,
     tuple[dict[str, Any], ...] | None: lambda value: (
         value is None or is_list_of(lambda each: isinstance(each, dict))(value)
     ),

@@ -8,7 +8,7 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.examples import EXAMPLES
+from fewparse.domains.examples import EXAMPLES, OUT_OF_SCOPE, OUT_OF_SCOPE_TEST
 from fewparse.errors import (
     BudgetExceeded,
     CorruptModel,
@@ -87,10 +87,12 @@ def parser_systems(
     model: LanguageModel,
     settings: Settings,
     retriever_model: LanguageModel | NamedModel | None = None,
+    features: bool = False,
 ) -> list[System]:
     """Return a system for each setting; settings with the same prompt should be adjacent, to share its prefill.
 
-    `retriever_model` is the model of retrievers that need one, shared by all systems: by default, `model`.
+    `retriever_model` is the model of retrievers that need one, shared by all systems: by default, `model`. With
+    `features`, their records have the features of the confidence.
     """
     resolved: dict[str, Options] = {}
     for name, given in settings.items():
@@ -99,7 +101,8 @@ def parser_systems(
     prefill = PromptPrefill()
 
     def parser(options: Options) -> Parser:
-        return Parser(domain.for_target(options.target), model, options, retriever_model=retriever_model)
+        targeted = domain.for_target(options.target)
+        return Parser(targeted, model, options, retriever_model=retriever_model, features=features)
 
     return [ParserSystem(name, parser(options), prefill) for name, options in resolved.items()]
 
@@ -142,7 +145,7 @@ def check_not_tuned_on(domain: Domain, split: Split, target: Target, adapter: Ad
 
 def split_files(domain: Domain) -> dict[str, Path]:
     """Return the data files besides examples and test set, by the names of their splits."""
-    others = {EXAMPLES, f"{TEST}.jsonl", domain.table.constraint.strings}
+    others = {EXAMPLES, f"{TEST}.jsonl", OUT_OF_SCOPE, OUT_OF_SCOPE_TEST, domain.table.constraint.strings}
     return {path.stem: path for path in sorted(domain.data.glob("*.jsonl")) if path.name not in others}
 
 
@@ -300,4 +303,5 @@ def judged(prediction: Prediction, item: Example, judge: Judge) -> Record:
         prompt_seconds=prediction.prompt_seconds,
         examples_dropped=prediction.examples_dropped,
         trace=prediction.trace,
+        features=None if prediction.features is None else dict(prediction.features),
     )

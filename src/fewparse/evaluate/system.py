@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from fewparse.confidence.features import VERSION
 from fewparse.domains.domain import DESCRIPTION, Domain
 from fewparse.errors import DomainError
 from fewparse.events import Event
@@ -28,7 +29,8 @@ class Prediction(NamedTuple):
     """Ranked candidates and their cost.
 
     `seconds` is the decoding time and `prompt_seconds` the prefill time; `examples_dropped` counts the examples
-    that did not fit into the model's context. `trace` holds the events of the search, if they are to be recorded.
+    that did not fit into the model's context. `trace` holds the events of the search, if they are to be
+    recorded; `features` those of the confidence, if they were computed.
     """
 
     candidates: tuple[Candidate, ...]
@@ -37,6 +39,7 @@ class Prediction(NamedTuple):
     prompt_seconds: float = 0.0
     examples_dropped: int = 0
     trace: tuple[dict[str, Any], ...] | None = None
+    features: Mapping[str, float] | None = None
 
 
 class SystemIdentity(Protocol):
@@ -87,14 +90,20 @@ class PromptPrefill:
 
 
 IGNORED_SUFFIXES = (".pyc", ".gguf", ".tuning", ".part")
-"""Files of a domain's folder that have no influence on prompts; an adapter in use has its own entry."""
+IGNORED_NAMES = ("calibration.json", "out_of_scope", "feedback.sqlite")
+"""Ends and starts of the names of files that have no influence on prompts; an adapter in use has its own entry."""
 
 
 def file_digests(path: Path) -> dict[str, str]:
     """Return the SHA-256 digest of a file, or of each file of a folder, by relative path."""
     found = sorted(path.rglob("*")) if os.path.isdir(path) else [path]
-    files = (file for file in found if os.path.isfile(file) and file.suffix not in IGNORED_SUFFIXES)
+    files = (file for file in found if os.path.isfile(file) and not is_ignored(file))
     return {str(file.relative_to(path)): file_sha256(file, DomainError) for file in files}
+
+
+def is_ignored(file: Path) -> bool:
+    """Return whether the predictions of a parser do not depend on a file of the domain's folder."""
+    return file.suffix in IGNORED_SUFFIXES or file.name.startswith(IGNORED_NAMES)
 
 
 class ParserSystem:
@@ -111,7 +120,8 @@ class ParserSystem:
         """The model, the options, and the content of the domain's files."""
         parser, ranking = self._parser, self._parser.retriever_model
         models = {"model": parser.model.name} | ({} if ranking is None else {"retriever_model": ranking.name})
-        return models | settings_of(parser.domain, parser.options)
+        computed = {"features": VERSION} if parser.assessor.always else {}
+        return models | settings_of(parser.domain, parser.options) | computed
 
     @property
     def max_concurrency(self) -> int:
@@ -130,14 +140,15 @@ class ParserSystem:
         usage += parse.usage
         usage += self._prefill.usage
         trace = tuple(map(event_fields, parse.trace)) if self._trace else None
-        return Prediction(parse.candidates, usage, seconds, self._prefill.seconds, parse.examples_dropped, trace)
+        prompt_seconds, dropped = self._prefill.seconds, parse.examples_dropped
+        return Prediction(parse.candidates, usage, seconds, prompt_seconds, dropped, trace, parse.features)
 
 
 def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
     """Return everything except the models that the predictions of a parser depend on, as a JSON object."""
     resolved = asdict(options)
     adapter = resolved.pop("adapter")
-    del resolved["retriever_model"], resolved["execute"]
+    del resolved["retriever_model"], resolved["execute"], resolved["max_risk"]
     if not domain.template(options.prompt).has_description:
         del resolved["description_lines"]
     outputs = domain.known_outputs if domain.constraint_kind.finite else ()

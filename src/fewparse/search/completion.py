@@ -4,6 +4,8 @@ Greedy decoding can loop where a grammar allows repetition (one more guest, and 
 from the constraint; the model only scores it, if it can.
 """
 
+from dataclasses import replace
+
 from fewparse.constrain.state import Constraint
 from fewparse.events import Completed
 from fewparse.lm.model import Token
@@ -22,16 +24,15 @@ def complete(context: SearchContext, hypothesis: Hypothesis, constraint: Constra
     model, prompt, usage = context.model, context.prompt, context.usage
     if not model.supports_prefix:
         context.emit(Completed(hypothesis.text, completion))
-        return Hypothesis((*hypothesis.tokens, Token(completion)), hypothesis.logprob, state).finish(0.0)
+        return replace(hypothesis, tokens=(*hypothesis.tokens, Token(completion)), state=state).finish(0.0)
     tokens = model.tokenize(completion.decode(errors="replace")) if completion else ()
     if b"".join(token.bytes for token in tokens) != completion:
         return None
     if model.prompt_length(prompt) + len(hypothesis.tokens) + len(tokens) > model.context_length:
         return None
-    logprob = hypothesis.logprob
-    if tokens:
-        logprob += sum(model.score(prompt, [hypothesis.tokens], [tokens], usage)[0])
-    whole = Hypothesis(hypothesis.tokens + tokens, logprob, state)
+    logprobs = model.score(prompt, [hypothesis.tokens], [tokens], usage)[0] if tokens else ()
+    logprob, least = hypothesis.logprob + sum(logprobs), min((hypothesis.least_logprob, *logprobs))
+    whole = Hypothesis(hypothesis.tokens + tokens, logprob, state, least_logprob=least)
     end = model.next_tokens(prompt, [whole.tokens], 1, context.settings.stop, usage)[0].end_logprob
     context.emit(Completed(hypothesis.text, completion))
     return whole.finish(end)

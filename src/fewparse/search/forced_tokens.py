@@ -27,7 +27,8 @@ def append_forced(context: SearchContext, live: Sequence[Hypothesis]) -> list[Hy
     for i, logprobs in zip(long, scores, strict=True):
         count, state = live[i].state.walk([token.bytes for token in spans[i]])
         context.emit(Forced(live[i].text, b"".join(token.bytes for token in spans[i][:count])))
-        forced[i] = Hypothesis(live[i].tokens + spans[i][:count], live[i].logprob + sum(logprobs[:count]), state)
+        logprob, least = live[i].logprob + sum(logprobs[:count]), min((live[i].least_logprob, *logprobs[:count]))
+        forced[i] = Hypothesis(live[i].tokens + spans[i][:count], logprob, state, least_logprob=least)
     return forced
 
 

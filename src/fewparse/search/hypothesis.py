@@ -17,6 +17,8 @@ MIN_LOGPROB = -1e9
 class Hypothesis:
     """Tokens with their log-probability at temperature 1, which includes the end of a finished hypothesis.
 
+    `least_logprob` is that of the least likely token.
+
     With `end_omitted`, the hypothesis is finished because nothing may follow, and the end is part neither of its
     log-probability nor of its length. Raises `ModelError` if the log-probability is NaN or positive infinity,
     which no model may return.
@@ -27,6 +29,7 @@ class Hypothesis:
     state: State
     finished: bool = False
     end_omitted: bool = False
+    least_logprob: float = 0.0
 
     def __post_init__(self) -> None:
         if not MIN_LOGPROB <= self.logprob < math.inf:
@@ -54,7 +57,8 @@ class Hypothesis:
 
     def finish(self, end_logprob: float) -> "Hypothesis":
         """Return the finished hypothesis."""
-        return replace(self, logprob=self.logprob + end_logprob, finished=True)
+        least = min(self.least_logprob, end_logprob)
+        return replace(self, logprob=self.logprob + end_logprob, finished=True, least_logprob=least)
 
     def finish_if_nothing_follows(self) -> "Hypothesis":
         """Return the hypothesis, finished without an end if the constraint allows nothing but the end."""
@@ -67,7 +71,9 @@ class Hypothesis:
         state = self.state.advance(choice.token.bytes)
         if state is None:
             return None
-        return Hypothesis((*self.tokens, choice.token), self.logprob + choice.logprob, state)
+        least = min(self.least_logprob, choice.logprob)
+        tokens = (*self.tokens, choice.token)
+        return Hypothesis(tokens, self.logprob + choice.logprob, state, least_logprob=least)
 
     def follow(self, completion: Completion) -> list["Hypothesis"]:
         """Return the hypothesis and those after each token of a completion, up to its first invalid token."""

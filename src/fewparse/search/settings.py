@@ -21,6 +21,7 @@ RANGES: dict[str, tuple[type, float, float]] = {
     "examples": (Integral, 0, 10_000),
     "description_lines": (Integral, 0, 10_000),
     "n_best": (Integral, 1, 1000),
+    "max_risk": (Real, 0, 1),
 }
 """Type, minimum and maximum of the numeric options, in domain.toml, on the command line and in Python."""
 

@@ -1,0 +1,1 @@
+"""Calibrate the confidence of a domain on its own examples, parsed by models that have not learned them."""
