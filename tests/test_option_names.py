@@ -3,13 +3,15 @@
 import inspect
 from dataclasses import fields
 
-from fewparse.cli import calibrate, evaluate, experiment, parse, reproduce, tune
+from fewparse.cli import calibrate, evaluate, experiment, parse, reproduce, serve, tune
+from fewparse.client import RequestOptions
 from fewparse.domains.schema import ConstraintTable, DecisionTable, DomainTable, RetrieveTable, SearchTable
 from fewparse.experiment.grid import AXES
 from fewparse.lm.http.budget import BudgetLimits
 from fewparse.lm.http.load import RemoteSettings
 from fewparse.options import SEARCH_OPTIONS, AllOptions
 from fewparse.retry import RetryPolicy
+from fewparse.serve.requests import ParseOptions
 from fewparse.tune.config import TuneConfig
 
 PYTHON = set(AllOptions.__annotations__)
@@ -45,6 +47,27 @@ def test_options_of_tune_have_their_names_in_python() -> None:
 def test_options_of_calibrate_have_their_names_in_python() -> None:
     own = {"folds", "epochs", "negatives", "max_declined", "limit"}
     assert parameters(calibrate.calibrate) - own <= PYTHON | REMOTE
+
+
+def test_options_of_requests_have_their_names_in_python() -> None:
+    assert set(ParseOptions.model_fields) <= PYTHON
+    assert set(RequestOptions.__annotations__) == set(ParseOptions.model_fields)
+
+
+def test_options_of_serve_have_their_names_in_python() -> None:
+    server = {
+        "domains",
+        "host",
+        "port",
+        "reload",
+        "mcp",
+        "playground",
+        "queue",
+        "request_deadline",
+        "trusted_proxies",
+    }
+    safety = {"api_key_file", "allow_execute", "allow_host", "cors_origin"}
+    assert parameters(serve.serve) - server - safety <= PYTHON | REMOTE
 
 
 def test_keys_of_domain_toml_have_their_names_in_python() -> None:

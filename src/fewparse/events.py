@@ -1,12 +1,22 @@
 """Events of a search, emitted as they happen: the trace, progress displays and logs read this stream."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from fewparse.text import json_value
 
 SampleOutcome = Literal["finished", "cut", "limit", "rejected"]
 """`finished`: ended where it may end; `cut`: valid up to some token; `limit`: reached the maximum length;
 `rejected`: its first token was invalid."""
+
+
+@dataclass(frozen=True)
+class Prompted:
+    """The prompt was built with these examples, pairs of utterance and output, best first; not part of a trace."""
+
+    examples: tuple[tuple[str, str], ...]
+    prompt: str
 
 
 @dataclass(frozen=True)
@@ -85,9 +95,14 @@ class RoundEnded:
     kept: tuple[Kept, ...]
 
 
-Event = RoundStarted | Sampled | BackedOff | Branched | Forced | Spelled | Completed | RoundEnded
+Event = Prompted | RoundStarted | Sampled | BackedOff | Branched | Forced | Spelled | Completed | RoundEnded
 Listener = Callable[[Event], None]
 
 
 def ignore(_event: Event) -> None:
     """Ignore an event: the default listener."""
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """Return an event of a search as a JSON object: its name and its fields, with bytes as text."""
+    return {"event": type(event).__name__, **json_value(asdict(event))}

@@ -1,25 +1,23 @@
 """The parser, from an utterance to a program; `Parser.parse` runs all steps in order."""
 
-import asyncio
 import math
 import os
 import threading
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from fewparse.concurrent_parser import ConcurrentParser
 from fewparse.confidence.assess import Assessment, Assessor
 from fewparse.confidence.readings import run
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
 from fewparse.errors import IllFormedOutput, ParseCancelled, UsageError
-from fewparse.events import Event, Listener, ignore
+from fewparse.events import Event, Listener, Prompted, ignore
 from fewparse.example import Candidate, Example, Parse, check_utterance
 from fewparse.lm.load import EMBEDDED, NamedModel, open_model, with_adapter
 from fewparse.lm.model import LanguageModel
@@ -31,18 +29,20 @@ from fewparse.prompt import Prompt
 from fewparse.prompt_builder import PromptBuilder
 from fewparse.rerank import Alignment, Reranker, vote
 from fewparse.retrieve.retriever import Retriever
+from fewparse.retry import RetryPolicy
 from fewparse.search.decode import decode
 from fewparse.search.hypothesis import Hypothesis
 from fewparse.search.settings import SearchSettings
 from fewparse.vocabulary import BYTES
 
 if TYPE_CHECKING:
+    from fewparse.client import RemoteParser, RequestOptions
     from fewparse.lm.http.load import RemoteSettings
 
 CANCEL_CHECK_SECONDS = 0.1
 
 
-class Parser:
+class Parser(ConcurrentParser):
     """Parses utterances of a domain into well-formed programs with a language model.
 
     `retriever` ranks the utterances of `domain.examples`; `constraint` is on outputs, compiled for the model's
@@ -122,6 +122,24 @@ class Parser:
             reranker=reranker,
         )
 
+    @classmethod
+    def from_url(
+        cls,
+        url: str,
+        domain: str | None = None,
+        *,
+        api_key: str | None = None,
+        retry: RetryPolicy | None = None,
+        **options: "Unpack[RequestOptions]",
+    ) -> "RemoteParser":
+        """Return a parser that asks a server, `fewparse serve`, at an address; its parses are the same.
+
+        `domain` may be omitted if the server has only one; `api_key` is that of $FEWPARSE_API_KEY by default.
+        """
+        from fewparse.client import RemoteParser
+
+        return RemoteParser(url, domain, api_key=api_key, retry=retry, **options)
+
     def parse(
         self,
         utterance: str,
@@ -132,13 +150,14 @@ class Parser:
     ) -> Parse:
         """Parse one utterance: retrieve, prompt, search, rerank, translate, execute.
 
-        `emit` receives the events of the search. Examples in `without` are not used. Once `cancel` is set, in any
-        thread, `ParseCancelled` is raised before the next call of the model.
+        `emit` receives the prompt and the events of the search. Examples in `without` are not used. Once `cancel`
+        is set, in any thread, `ParseCancelled` is raised before the next call of the model.
         """
         check_utterance(utterance)
         usage, trace = Usage(), list[Event]()
         with self._slot(cancel):
             examples, prompt = self.prompt(utterance, context, without, usage)
+            emit(Prompted(tuple((e.utterance, e.output(self.options.target)) for e in examples), prompt.text))
             constraint = self._constraint(utterance)
             settings = self._settings_for(utterance)
             found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit), cancel)
@@ -171,56 +190,15 @@ class Parser:
             features=assessed.features,
         )
 
-    def parse_many(self, utterances: Iterable[str]) -> Iterator[Parse]:
-        """Yield parses in order, as many at a time as the model serves; utterances are read as they are needed."""
-        if self.model.max_concurrency == 1:
-            yield from map(self.parse, utterances)
-            return
-        running: deque[Future[Parse]] = deque()
-        with ThreadPoolExecutor(self.model.max_concurrency) as pool:
-            try:
-                for utterance in utterances:
-                    running.append(pool.submit(self.parse, utterance))
-                    if len(running) == self._max_in_flight:
-                        yield running.popleft().result()
-                while running:
-                    yield running.popleft().result()
-            finally:
-                for future in running:
-                    future.cancel()
-
-    async def aparse(self, utterance: str, context: str = "") -> Parse:
-        """Run `parse` in a thread; cancelling the task cancels the parse."""
-        cancel = threading.Event()
-        work = partial(self.parse, utterance, context, cancel=cancel)
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        finally:
-            cancel.set()
-
-    async def aparse_many(self, utterances: Iterable[str]) -> AsyncIterator[Parse]:
-        """Yield parses in order, each as soon as it and those before it are finished.
-
-        At most as many parses run at a time as the model serves. Closing the iterator cancels those that run.
-        """
-        running: deque[asyncio.Task[Parse]] = deque()
-        try:
-            for utterance in utterances:
-                running.append(asyncio.create_task(self.aparse(utterance)))
-                if len(running) == self._max_in_flight:
-                    yield await running.popleft()
-            while running:
-                yield await running.popleft()
-        finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-
     def prompt(
         self, utterance: str, context: str = "", without: Sequence[Example] = (), usage: Usage | None = None
     ) -> tuple[tuple[Example, ...], Prompt]:
         """Return the examples that fit into the context, best first, and the prompt with them."""
         return self._prompts.build(utterance, context, without, usage or Usage())
+
+    def similarities(self, utterance: str, others: Sequence[str]) -> list[float] | None:
+        """Return how similar the retriever finds utterances of the pool; None if it does not say."""
+        return self._prompts.similarities(utterance, others)
 
     def close_retriever_model(self) -> None:
         """Close the model of the retriever if it was opened by its name; it is opened again when it is needed."""
@@ -241,14 +219,9 @@ class Parser:
             self._slots.release()
 
     @property
-    def _max_in_flight(self) -> int:
-        """How many parses of a stream are unfinished or not yet yielded: enough to keep the model busy."""
-        return 2 * self.model.max_concurrency
-
-    @cached_property
-    def _threads(self) -> ThreadPoolExecutor:
-        """The threads of `aparse`: asyncio's own pool may have fewer than the model serves."""
-        return ThreadPoolExecutor(self.model.max_concurrency, thread_name_prefix="fewparse")
+    def max_concurrency(self) -> int:
+        """How many parses the model serves at a time."""
+        return self.model.max_concurrency
 
     def _settings_for(self, utterance: str) -> SearchSettings:
         """Return the search settings; with `server_grammar`, including the grammar for this utterance."""

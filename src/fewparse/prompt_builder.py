@@ -13,7 +13,7 @@ from fewparse.lm.usage import Usage
 from fewparse.options import Options
 from fewparse.prompt import Pair, Prompt, Template
 from fewparse.retrieve.description import DescriptionLines
-from fewparse.retrieve.retriever import Pool, Retriever, fit, open_retriever, ordered
+from fewparse.retrieve.retriever import Pool, Retriever, ScoringRetriever, fit, open_retriever, ordered
 
 
 class PromptBuilder:
@@ -66,6 +66,15 @@ class PromptBuilder:
         if (length := self._model.prompt_length(prompt)) > self._max_prompt:
             raise ContextOverflow(length + self._options.search.max_tokens, self._model.context_length)
         return tuple(used), prompt
+
+    def similarities(self, utterance: str, others: Sequence[str]) -> list[float] | None:
+        """Return the similarities of utterances of the pool; None if the retriever is not a `ScoringRetriever`."""
+        retriever = self._retriever
+        scores = retriever.scores(utterance, Usage()) if isinstance(retriever, ScoringRetriever) else None
+        if scores is None:
+            return None
+        by_utterance = {e.utterance: float(s) for e, s in zip(self._domain.examples, scores, strict=True)}
+        return [by_utterance[other] for other in others]
 
     def _described(self, utterance: str, context: str, with_examples: bool, usage: Usage) -> tuple[Template, int]:
         """Return the template with as much of the description as fits, and how many lines were dropped.

@@ -1,6 +1,7 @@
 """Text from outside: is it Unicode, how it is shown on a terminal, and how values become JSON."""
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -54,3 +55,14 @@ def to_json(
 def json_escape(char: str) -> str:
     """Return a control character as an escape of a JSON string; the line breaks of an indented text stay."""
     return char if char in "\n\r\t" else f"\\u{ord(char):04x}"
+
+
+def json_value(value: Any) -> Any:
+    """Return a value for JSON: bytes as text, escaped where they are not UTF-8, and infinite numbers as text."""
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: json_value(each) for key, each in value.items()}
+    return [json_value(each) for each in value] if isinstance(value, list | tuple) else value

@@ -22,6 +22,7 @@ from fewparse.cli import (
     parse,
     report,
     reproduce,
+    serve,
     trust,
     tune,
 )
@@ -41,6 +42,7 @@ app.command("eval")(evaluate.evaluation)
 app.command("experiment")(experiment.experiment)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
+app.command("serve")(serve.serve)
 app.command("check")(domain.check)
 app.command("tune")(tune.tune)
 app.command("calibrate")(calibrate.calibrate)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from fewparse.confidence.features import VERSION
 from fewparse.domains.domain import DESCRIPTION, Domain
 from fewparse.errors import DomainError
-from fewparse.events import Event
+from fewparse.events import event_fields
 from fewparse.example import Candidate, Example
 from fewparse.files import exists, file_sha256
 from fewparse.lm.model import LanguageModel
@@ -23,6 +22,7 @@ from fewparse.lm.usage import Usage
 from fewparse.options import Options
 from fewparse.parser import Parser
 from fewparse.prompt import Prompt
+from fewparse.text import json_value
 
 
 class Prediction(NamedTuple):
@@ -155,7 +155,7 @@ def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
     examples = [asdict(example) for example in (*domain.examples, *outputs)]
     return {
         "version": version("fewparse"),
-        "options": as_json(resolved),
+        "options": json_value(resolved),
         "constraint": domain.table.constraint.model_dump(exclude_defaults=True, mode="json"),
         "examples_sha256": hashlib.sha256(json.dumps(examples).encode()).hexdigest(),
         "files": file_digests(domain.folder),
@@ -169,19 +169,3 @@ def description_digest(domain: Domain) -> dict[str, str]:
     """Return the digest of a description that is not among the files of the domain's folder, if there is one."""
     path = domain.data_file(DESCRIPTION)
     return {"description": file_sha256(path, DomainError)} if exists(path) else {}
-
-
-def event_fields(event: Event) -> dict[str, Any]:
-    """Return an event of a search as a JSON object: its name and its fields, with bytes as text."""
-    return {"event": type(event).__name__, **as_json(asdict(event))}
-
-
-def as_json(value: Any) -> Any:
-    """Return a value for JSON: bytes as text, escaped where they are not UTF-8, and infinite numbers as text."""
-    if isinstance(value, bytes):
-        return value.decode(errors="backslashreplace")
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: as_json(each) for key, each in value.items()}
-    return [as_json(each) for each in value] if isinstance(value, list | tuple) else value

@@ -6,7 +6,7 @@ import bm25s
 import numpy as np
 
 from fewparse.lm.usage import Usage
-from fewparse.retrieve.retriever import Pool
+from fewparse.retrieve.retriever import Pool, Scores, by_score
 
 WORD = re.compile(r"\w+(?:'\w+)?")
 
@@ -25,11 +25,12 @@ class Bm25Retriever:
 
     def rank(self, utterance: str, usage: Usage) -> list[int]:
         """Rank by BM25 score; in the order of the pool if no word of the utterance occurs in it."""
+        return by_score(self.scores(utterance, usage))
+
+    def scores(self, utterance: str, usage: Usage) -> Scores:
+        """Return the BM25 scores; 0 for all if no word of the utterance occurs in the pool."""
         query = [word for word in words(utterance) if word in self._vocabulary]
-        if not query:
-            return list(range(len(self._pool)))
-        scores = np.asarray(self._index.get_scores(query))
-        return [int(i) for i in np.argsort(-scores, kind="stable")]
+        return np.asarray(self._index.get_scores(query)) if query else np.zeros(len(self._pool))
 
 
 def words(text: str) -> list[str]:

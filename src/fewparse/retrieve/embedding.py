@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fewparse.errors import ModelUnavailable
 from fewparse.lm.usage import Usage
-from fewparse.retrieve.retriever import Pool
+from fewparse.retrieve.retriever import Pool, Scores, by_score
 
 Vectors = NDArray[np.float32]
 
@@ -65,10 +65,14 @@ class EmbeddingRetriever:
 
     def rank(self, utterance: str, usage: Usage) -> list[int]:
         """Rank by cosine similarity."""
+        return by_score(self.scores(utterance, usage))
+
+    def scores(self, utterance: str, usage: Usage) -> Scores:
+        """Return the cosine similarities."""
         if not len(self._vectors):
-            return []
-        similarity = self._vectors @ unit(self._encoder.encode([utterance]))[0]
-        return [int(i) for i in np.argsort(-similarity, kind="stable")]
+            return np.zeros(0, np.float32)
+        similarity: Vectors = self._vectors @ unit(self._encoder.encode([utterance]))[0]
+        return similarity
 
 
 def unit(vectors: Vectors) -> Vectors:

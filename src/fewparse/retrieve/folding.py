@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from fewparse.grammar.rules import Grammar, Text, reachable_names
 from fewparse.lm.usage import Usage
-from fewparse.retrieve.retriever import Retriever
+from fewparse.retrieve.retriever import Retriever, Scores, ScoringRetriever
 
 WORD = re.compile(r"[\w:.]+")
 PUNCTUATION = ":."
@@ -59,3 +59,8 @@ class FoldedRetriever:
     def rank(self, utterance: str, usage: Usage) -> list[int]:
         """Return the inner retriever's ranking of the folded utterance."""
         return self._inner.rank(self._fold(utterance), usage)
+
+    def scores(self, utterance: str, usage: Usage) -> Scores | None:
+        """Return the inner retriever's scores of the folded utterance; None if it has none."""
+        inner = self._inner
+        return inner.scores(self._fold(utterance), usage) if isinstance(inner, ScoringRetriever) else None

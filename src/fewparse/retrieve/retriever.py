@@ -3,7 +3,10 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fewparse.lm.load import NamedModel, model_identity
 from fewparse.lm.model import LanguageModel
@@ -13,6 +16,7 @@ from fewparse.registry import Registry
 Order = Literal["best-last", "best-first", "shuffled"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 T = TypeVar("T")
+Scores = NDArray[np.floating[Any]]
 
 
 class Retriever(Protocol):
@@ -23,6 +27,19 @@ class Retriever(Protocol):
 
         Calls of a language model are counted in `usage`.
         """
+
+
+@runtime_checkable
+class ScoringRetriever(Retriever, Protocol):
+    """A retriever whose ranking is by a score."""
+
+    def scores(self, utterance: str, usage: Usage) -> Scores | None:
+        """Return the similarity of each utterance of the pool, larger if it is more similar; None if unknown."""
+
+
+def by_score(scores: Scores) -> list[int]:
+    """Return the indices of scores, best first, ties by index."""
+    return [int(i) for i in np.argsort(-scores, kind="stable")]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""The HTTP server: an API, a playground for the browser, and MCP."""
