@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from fewparse.constrain.engine import MAX_PLACEHOLDERS, Limits, compile_grammar, placeholder_id, spell
-from fewparse.constrain.preceding import Analysis
+from fewparse.constrain.preceding import preceding_bytes
 from fewparse.grammar.parsing.shortest_suffix import Completer
 from fewparse.grammar.rules import Chars, Grammar, Production, Text, trim
 from fewparse.vocabulary import Vocabulary
@@ -43,8 +43,7 @@ class PlaceholderGrammar:
         trimmed = trim(grammar.with_rules({**dict.fromkeys(names, ()), **placeholders}))
         self.useless = trimmed.unproductive + trimmed.unreachable
         self.grammar = trimmed.grammar
-        preceding = Analysis(self.grammar).preceding
-        self.before = [preceding[name] for name in used]
+        self.before = list(preceding_bytes(self.grammar, used).values())
         """The bytes that may precede each copied rule."""
         self.entries = self._entries() if len(used) <= MAX_PLACEHOLDERS else None
         if self.entries is not None:

@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import copied_characters, copy_spans
@@ -51,6 +52,12 @@ class ConstraintKind(ABC):
     def __init__(self, domain: "Domain") -> None:
         self.domain = domain
         self.settings = domain.table.constraint
+
+    def for_domain(self, domain: "Domain") -> Self:
+        """Return the constraint for a domain that differs in its examples only, with what is loaded already."""
+        changed = copy(self)
+        changed.domain = domain
+        return changed
 
     @abstractmethod
     def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:

@@ -205,7 +205,7 @@ class Domain:
             )
         targeted = replace(self, examples=usable, underivable=self.underivable + len(paired) - len(usable))
         shared = {name: self.__dict__[name] for name in LOADED_ONCE if name in self.__dict__}
-        targeted.__dict__.update(shared)
+        targeted.__dict__.update(shared, constraint_kind=self.constraint_kind.for_domain(targeted))
         return targeted
 
     def _with_canonical(self, example: Example, translator: Translator) -> Example | None:

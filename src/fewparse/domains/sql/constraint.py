@@ -48,7 +48,7 @@ class SqlConstraint(GrammarConstraint):
     @property
     def copied_rules(self) -> tuple[str, ...]:
         """The rules of free text that the grammar has: a schema may have no text."""
-        rules = self.grammar.side("program").rules
+        rules = self.domain.grammar.rules
         return tuple(name for name in self.settings.copy_rules if name in rules)
 
     @cached_property
