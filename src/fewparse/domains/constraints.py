@@ -105,6 +105,14 @@ class ConstraintKind(ABC):
     def check(self, target: Target) -> None:  # noqa: B027 -- optional
         """Raise an error if the constraint cannot be built for a target."""
 
+    @cached_property
+    def utterances(self) -> dict[str, str]:
+        """Canonical utterances of programs that are known, to which more are added."""
+        return {}
+
+    def store(self) -> None:  # noqa: B027 -- optional
+        """Store what is known about programs for later runs."""
+
 
 class GrammarConstraint(ConstraintKind):
     """`kind = "grammar"`: the sentences of the grammar file or folder `grammar`."""

@@ -71,9 +71,10 @@ class Transfer:
         if name not in self._pairs:
             pairs: dict[Production, list[tuple[int, Production, Pairing]]] = {}
             for number, rule in self._rules.get(name, ()):
-                for pairing in rule.pairings if rule.program is not None else ():
-                    production = pairing.utterance if self._source == "utterance" else rule.program
-                    pairs.setdefault(production, []).append((number, rule.program, pairing))
+                if (program := rule.program) is not None:
+                    for pairing in rule.pairings:
+                        production = pairing.utterance if self._source == "utterance" else program
+                        pairs.setdefault(production, []).append((number, program, pairing))
             self._pairs[name] = pairs
         return self._pairs[name]
 
