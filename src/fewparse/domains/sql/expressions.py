@@ -61,6 +61,11 @@ class ExpressionReader:
 
     def expression(self, node: exp.Expression) -> Expression:
         """Return an expression."""
+        found = self._expression(node)
+        self._names.text.place(found, node)
+        return found
+
+    def _expression(self, node: exp.Expression) -> Expression:
         match node:
             case exp.Paren() | exp.Alias():
                 return self.expression(node.this)
@@ -137,6 +142,11 @@ class ExpressionReader:
 
     def condition(self, node: exp.Expression, negated: bool = False) -> Condition:
         """Return a condition, or its negation."""
+        found = self._condition(node, negated)
+        self._names.text.place(found, node)
+        return found
+
+    def _condition(self, node: exp.Expression, negated: bool) -> Condition:
         match node:
             case exp.Paren():
                 return self.condition(node.this, negated)
@@ -155,7 +165,7 @@ class ExpressionReader:
                 pattern = self.expression(node.expression)
                 if not isinstance(pattern, Value):
                     self._fail("LIKE takes a pattern in quotation marks", node)
-                return Like(self.expression(node.this), pattern.text, negated)
+                return Like(self.expression(node.this), pattern.text, negated != bool(node.args.get("negate")))
             case exp.Is():
                 return self._is(node, negated)
             case exp.Exists():

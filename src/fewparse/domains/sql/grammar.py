@@ -81,6 +81,7 @@ class Builder:
         self._types: dict[str, tuple[Type, ...]] = {}
         """The types of the columns of a scope or table, by identifier."""
         self._full: set[str] = set()
+        self._calculating: set[str] = set()
         self._sequences: dict[tuple[str, ...], str] = {}
         self._pairs: dict[tuple[str, str], None] = {}
         self._keyed: set[str] = set()
@@ -148,6 +149,8 @@ class Builder:
         self._types[scope_id] = tuple(kind for kind in TYPES if kind in found)
         if self._scopes.is_full(scope):
             self._full.add(scope_id)
+        if scope in self._scopes.calculating:
+            self._calculating.add(scope_id)
         for member in scope.members:
             self._member(member)
         self._rules += self._schema.join_rules(scope_id, scope.members)
@@ -204,7 +207,8 @@ class Builder:
         for binding in self._bindings.get(template.parameters - {"Y", "Z"}, ()):
             scope = binding.get("S") or binding.get("J")
             omitted = self._omitted_of_full if scope in self._full else self._omitted
-            if scope is not None and template.base in omitted:
+            calculates = scope in self._calculating and template.base in ARITHMETIC
+            if scope is not None and template.base in omitted and not calculates:
                 continue
             if template.base in ("onlink", "onjoin") and binding.get("E", binding.get("Q")) in self._keyed:
                 continue
