@@ -174,8 +174,8 @@ class Simplifier:
         if any(group in equal for group in groups):
             return [*groups, item]
         table = self._database.by_name[item.source.table]
-        key = {ColumnOf(item.source, name) for name in table.primary_key}
-        if key and key <= set(groups):
+        key = [ColumnOf(item.source, name) for name in table.primary_key]
+        if key and all(equal_columns(select, column) & set(groups) for column in key):
             return [*groups, item]
         self._fail(
             f"the column `{item.name}` is neither in GROUP BY nor in an aggregate",
