@@ -97,6 +97,11 @@ class Grammar:
         )
 
     @cached_property
+    def nullable(self) -> set[str]:
+        """The nonterminals that derive the empty string."""
+        return deriving_names(self, matches_empty)
+
+    @cached_property
     def trimmed(self) -> "Trimmed":
         """The grammar without unproductive nonterminals, and then without unreachable ones."""
         productive = productive_names(self)
@@ -164,7 +169,7 @@ def productive_names(grammar: Grammar) -> set[str]:
 
 def nullable_names(grammar: Grammar) -> set[str]:
     """Return the nonterminals that derive the empty string."""
-    return deriving_names(grammar, matches_empty)
+    return grammar.nullable
 
 
 def deriving_names(grammar: Grammar, usable: Callable[[Text | Chars], bool]) -> set[str]:
