@@ -20,18 +20,18 @@ class Text:
 
     def __init__(self, sql: str) -> None:
         self._sql = sql
-        self._places: dict[int, tuple[object, int]] = {}
+        self._places: dict[object, tuple[object, int]] = {}
         self._current: list[int] = []
 
     def place(self, value: object, node: exp.Expr) -> None:
         """Remember from which part of the query a value was read."""
         if (at := start_of(node)) is not None:
-            self._places[id(value)] = value, at
+            self._places.setdefault(place_key(value), (value, at))
 
     @contextmanager
     def about(self, value: object) -> Iterator[None]:
         """Let errors without a node be those of the part of the query from which a value was read."""
-        known = self._places.get(id(value))
+        known = self._places.get(place_key(value))
         if known is None:
             yield
             return
@@ -50,6 +50,15 @@ class Text:
         """Raise `SqlError` for an offset into the query."""
         line, column = (None, None) if at is None else line_and_column(self._sql, at)
         raise SqlError(message, "SQL", line, column, self._sql, hint)
+
+
+def place_key(value: object) -> object:
+    """Return what identifies a value: equal ones are the same, such as those that a rewriting has copied."""
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value
 
 
 def start_of(node: exp.Expr) -> int | None:
