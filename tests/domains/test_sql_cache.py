@@ -13,10 +13,10 @@ from fewparse.domains.sql.english import Phrases
 from fewparse.domains.sql.grammar import sql_grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
 from support.sql_samples import SAMPLES, integer
-from support.sql_samples import Sample as Sampled
 
-SHOP = SAMPLES["company"].database
-GRAMMAR = sql_grammar(SHOP, Phrases(SHOP))
+pytestmark = pytest.mark.usefixtures("isolated_cache")
+COMPANY = SAMPLES["company"].database
+GRAMMAR = sql_grammar(COMPANY, Phrases(COMPANY))
 
 
 def cache_of(database: Database, **tables: str) -> SqlCache:
@@ -31,35 +31,33 @@ def files() -> list[Path]:
     return sorted(sql_cache_folder().iterdir()) if sql_cache_folder().exists() else []
 
 
-@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
-def test_a_grammar_is_the_same_after_it_was_stored(sample: Sampled) -> None:
-    grammar = sql_grammar(sample.database, Phrases(sample.database))
-    assert from_serial(to_serial(grammar)) == grammar
+def test_a_grammar_is_the_same_after_it_was_stored() -> None:
+    assert from_serial(to_serial(GRAMMAR)) == GRAMMAR
 
 
 def test_a_stored_grammar_is_not_made_again() -> None:
-    assert cache_of(SHOP).grammar(lambda: GRAMMAR) == GRAMMAR
-    assert cache_of(SHOP).grammar(never) == GRAMMAR
+    assert cache_of(COMPANY).grammar(lambda: GRAMMAR) == GRAMMAR
+    assert cache_of(COMPANY).grammar(never) == GRAMMAR
 
 
 def test_what_is_known_about_queries_is_stored() -> None:
-    cache = cache_of(SHOP)
+    cache = cache_of(COMPANY)
     cache.normal_forms["select 1"] = "SELECT 1"
     cache.utterances["SELECT 1"] = "one"
-    assert cache_of(SHOP).utterances == {}
+    assert cache_of(COMPANY).utterances == {}
     cache.store_queries()
-    assert (cache_of(SHOP).normal_forms, cache_of(SHOP).utterances) == (
+    assert (cache_of(COMPANY).normal_forms, cache_of(COMPANY).utterances) == (
         {"select 1": "SELECT 1"},
         {"SELECT 1": "one"},
     )
 
 
 def test_another_schema_or_phrase_has_other_files() -> None:
-    cache_of(SHOP).grammar(lambda: GRAMMAR)
-    first, *rest = SHOP.tables
-    wider = replace(SHOP, tables=(replace(first, columns=(*first.columns, integer("new"))), *rest))
-    other = sql_grammar(SHOP, Phrases(SHOP, {"dept": "division"}))
-    for cache in (cache_of(wider), cache_of(SHOP, dept="division")):
+    cache_of(COMPANY).grammar(lambda: GRAMMAR)
+    first, *rest = COMPANY.tables
+    wider = replace(COMPANY, tables=(replace(first, columns=(*first.columns, integer("new"))), *rest))
+    other = sql_grammar(COMPANY, Phrases(COMPANY, {"dept": "division"}))
+    for cache in (cache_of(wider), cache_of(COMPANY, dept="division")):
         assert cache.grammar(lambda: other) == other
     assert len(files()) == 3
 
@@ -75,18 +73,18 @@ def test_another_schema_or_phrase_has_other_files() -> None:
     ],
 )
 def test_a_damaged_file_is_ignored_and_written_again(damage: Callable[[bytes], bytes]) -> None:
-    cache_of(SHOP).grammar(lambda: GRAMMAR)
+    cache_of(COMPANY).grammar(lambda: GRAMMAR)
     (path,) = files()
     intact = path.read_bytes()
     path.write_bytes(damage(intact))
-    assert cache_of(SHOP).grammar(lambda: GRAMMAR) == GRAMMAR
+    assert cache_of(COMPANY).grammar(lambda: GRAMMAR) == GRAMMAR
     assert path.read_bytes() == intact
 
 
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path / "file"))
-    cache = cache_of(SHOP)
+    cache = cache_of(COMPANY)
     assert cache.grammar(lambda: GRAMMAR) is GRAMMAR
     cache.utterances["SELECT 1"] = "one"
     cache.store_queries()
@@ -98,7 +96,7 @@ def test_the_oldest_files_are_deleted() -> None:
         path = sql_cache_folder() / f"{number}.queries"
         path.write_text("")
         os.utime(path, (number, number))
-    cache_of(SHOP).grammar(lambda: GRAMMAR)
+    cache_of(COMPANY).grammar(lambda: GRAMMAR)
     names = {path.name for path in files()}
     assert len(names) == MAX_FILES
     assert {"0.queries", "5.queries"}.isdisjoint(names)

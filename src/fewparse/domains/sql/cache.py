@@ -65,8 +65,10 @@ class SqlCache:
 
     def _read(self, kind: str) -> Any:
         """Return the value of a file; None if there is none, or it is damaged."""
+        path = self._path(kind)
         try:
-            hashed, _, content = read_bytes(self._path(kind), DomainError, MAX_FILE_BYTES).partition(b"\n")
+            hashed, _, content = read_bytes(path, DomainError, MAX_FILE_BYTES).partition(b"\n")
+            os.utime(path)  # the files that were used last are kept
         except (FewparseError, OSError):
             return None
         return json.loads(content) if hashed == sha256(content).encode() else None

@@ -24,7 +24,7 @@ MAX_JOINS_IN_ALL = 420
 MAX_FULL_JOINS = 60
 """If there are more joins of two tables, none of them has arithmetic, sub-queries or set operations of its own."""
 MAX_CALCULATING = 40
-"""If there are more joins of three and four tables by foreign keys, none of them has arithmetic."""
+"""The largest number of joins of three and four tables that have arithmetic."""
 MAX_RELATED_TABLES = 12
 """Larger databases have correlated sub-queries along foreign keys only."""
 MAX_TABLES = 40
@@ -185,9 +185,10 @@ class Scopes:
 
     @cached_property
     def calculating(self) -> frozenset[Scope]:
-        """The joins of three and more tables that have arithmetic: those by foreign keys, if they are few."""
+        """The joins of three and more tables that have arithmetic: the first by foreign keys, of different tables."""
         keyed = [scope for scope in self.joins if len(scope.tables) > 2 and self._is_keyed(scope)]
-        return frozenset(keyed if len(keyed) <= MAX_CALCULATING else ())
+        keyed.sort(key=lambda scope: len(scope.tables) - len(set(scope.tables)))
+        return frozenset(keyed[:MAX_CALCULATING])
 
     def sequences(self, scope: Scope) -> Iterator[tuple[str, ...]]:
         """Yield the orders in which the tables of a scope can be joined: each is related to one before it.
