@@ -181,14 +181,14 @@ class Scopes:
 
     def has_arithmetic(self, scope: Scope) -> bool:
         """Return whether a scope has arithmetic."""
-        return self.is_full(scope) or scope in self.calculating
+        return not self.is_large and (self.is_full(scope) or scope in self.calculating)
 
     @cached_property
     def calculating(self) -> frozenset[Scope]:
         """The joins of three and more tables that have arithmetic: the first by foreign keys, of different tables."""
         keyed = [scope for scope in self.joins if len(scope.tables) > 2 and self._is_keyed(scope)]
         keyed.sort(key=lambda scope: len(scope.tables) - len(set(scope.tables)))
-        return frozenset(keyed[:MAX_CALCULATING])
+        return frozenset(() if self.is_large else keyed[:MAX_CALCULATING])
 
     def sequences(self, scope: Scope) -> Iterator[tuple[str, ...]]:
         """Yield the orders in which the tables of a scope can be joined: each is related to one before it.
