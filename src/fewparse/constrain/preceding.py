@@ -22,20 +22,21 @@ class Analysis:
     def __init__(self, grammar: Grammar) -> None:
         self._rules = grammar.rules
         self._nullable = nullable_names(grammar)
-        self._occurrences: defaultdict[str, list[tuple[str, Production]]] = defaultdict(list)
-        """The symbols before each occurrence of a nonterminal, with the nonterminal of the production."""
+        self._occurrences: defaultdict[str, list[tuple[str, Production, int]]] = defaultdict(list)
+        """The productions in which a nonterminal occurs, with their own nonterminal and the place."""
         for name, productions in grammar.rules.items():
             for production in productions:
                 for at, symbol in enumerate(production):
                     if isinstance(symbol, Ref):
-                        self._occurrences[symbol.name].append((name, production[:at]))
+                        self._occurrences[symbol.name].append((name, production, at))
 
     def preceding(self, name: str) -> Bytes:
         """Return the bytes that may directly precede a nonterminal."""
         before: list[Symbol] = []
         agenda, seen = [name], {name}
         while agenda:
-            for head, earlier in self._occurrences[agenda.pop()]:
+            for head, production, at in self._occurrences[agenda.pop()]:
+                earlier = production[:at]
                 before += self._last_symbols(earlier)
                 if head not in seen and all(map(self._is_nullable, earlier)):
                     seen.add(head)
