@@ -3,10 +3,10 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
-
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import copied_characters, copy_spans
 from fewparse.constrain.copying import CopyGrammar
@@ -62,6 +62,12 @@ class ConstraintKind(ABC):
         self.domain = domain
         self.settings = domain.table.constraint
 
+    def for_domain(self, domain: "Domain") -> Self:
+        """Return the constraint for a domain that differs in its examples only, with what is loaded already."""
+        changed = copy(self)
+        changed.domain = domain
+        return changed
+
     @abstractmethod
     def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
         """Return the constraint for an utterance on texts that the model generates: outputs after the lead."""
@@ -112,6 +118,14 @@ class ConstraintKind(ABC):
 
     def check(self, target: Target) -> None:  # noqa: B027 -- optional
         """Raise an error if the constraint cannot be built for a target."""
+
+    @cached_property
+    def utterances(self) -> dict[str, str]:
+        """Canonical utterances of programs that are known, to which more are added."""
+        return {}
+
+    def store(self) -> None:  # noqa: B027 -- optional
+        """Store what is known about programs for later runs."""
 
 
 class GrammarConstraint(ConstraintKind):
