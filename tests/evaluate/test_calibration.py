@@ -97,7 +97,7 @@ def test_the_report_has_a_table_and_the_plots(tmp_path: Path) -> None:
 
 def record(features: dict[str, float] | None, right: bool = True) -> Record:
     values: dict[str, Any] = {"outputs": ("a",), "programs": ("a",), "correct": (right,), "exact_match": (right,)}
-    scores = {
+    scores: dict[str, Any] = {
         "scores": (0.0,),
         "model_scores": (0.0,),
         "correct_before_reranking": right,

@@ -7,6 +7,7 @@ from copy import copy
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import copied_characters, copy_spans
 from fewparse.constrain.copying import CopyGrammar
