@@ -25,6 +25,7 @@ from fewparse.domains.sql.query import (
     direction,
     has_aggregate,
     limit_text,
+    patterns_of,
 )
 from fewparse.domains.sql.scopes import Member, Scope, members_of, scopes_of
 from fewparse.domains.sql.types import KEY_KINDS
@@ -146,8 +147,7 @@ class Writer:
     def _group_by(self, select: Select) -> str:
         if not select.groups:
             return ""
-        pattern = "".join("a" if has_aggregate(item) else "g" for item in select.items)
-        base = pattern.rstrip("a") if pattern.startswith("g") else pattern
+        pattern, base = patterns_of(select)
         positions = [str(at) for at, item in enumerate(select.items, 1) if item in select.groups]
         others = [group for group in select.groups if group not in select.items]
         if "g" in pattern:
@@ -183,9 +183,11 @@ class Writer:
             elif key.value == select.items[0]:
                 keys.append("1" + direction(key))
             else:
-                pattern = "".join("a" if has_aggregate(item) else "g" for item in select.items)
-                base = pattern.rstrip("a") if pattern.startswith("g") else pattern
-                if base not in PATTERNS_SORTED_BY_POSITION or select.having or len(select.items) < 2:
+                if (
+                    patterns_of(select)[1] not in PATTERNS_SORTED_BY_POSITION
+                    or select.having
+                    or len(select.items) < 2
+                ):
                     self.fail("ORDER BY this column is not supported with GROUP BY")
                 return self._positions(select.order, select.items, 2)
         return " ORDER BY " + ", ".join(keys)
