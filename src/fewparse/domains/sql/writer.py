@@ -61,8 +61,6 @@ class Writer:
         derived = derived_query(query)
         return self._derived(query, derived) if derived is not None else self._select(query)
 
-    # ---- names
-
     def column(self, column: ColumnOf) -> str:
         """Return a column as it is written in the query that is being written."""
         current = self._levels[-1]
@@ -99,8 +97,6 @@ class Writer:
             kind = " LEFT JOIN " if join.outer else " JOIN "
             parts.append(f"{kind}{written} ON {' AND '.join(map(self._conditions.link, join.conditions))}")
         return "".join(parts)
-
-    # ---- queries over tables
 
     def _select(self, select: Select, alias: str = "", limit_one: bool = False) -> str:
         """Return a SELECT statement; `alias` names its only item."""
@@ -204,8 +200,6 @@ class Writer:
             f"{position}{first[position]}" for position in dict.fromkeys(p for p, _ in keys)
         )
 
-    # ---- sub-queries
-
     def scalar(self, query: Query) -> str:
         """Return a sub-query of one value, in brackets."""
         if isinstance(query, Combination):
@@ -281,8 +275,6 @@ class Writer:
             return f"({head}{self._from(query)}{self._conditions.related(query, self._scopes)})"
         finally:
             self._levels.pop()
-
-    # ---- set operations and derived tables
 
     def combination(self, query: Combination) -> str:
         """Return a set operation without its order."""
