@@ -149,6 +149,8 @@ class Writer:
         if "g" in pattern:
             if base not in KEY_PATTERNS or (len(base) == 3 and not self._scopes.is_full(self._scope(select))):
                 self.fail("this order of columns and aggregates in the select list is not supported")
+            if (base == "gag" and pattern != base) or pattern == "ggg":
+                self.fail("this order of columns and aggregates in the select list is not supported")
             plain = pattern == base and not (base == "g" and (select.having or select.order or select.limit))
             if others and (base not in PATTERNS_WITH_OTHERS or plain):
                 self.fail("GROUP BY with more columns than the select list is not supported here")
