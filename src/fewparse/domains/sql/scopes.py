@@ -185,7 +185,7 @@ class Scopes:
 
     @cached_property
     def calculating(self) -> frozenset[Scope]:
-        """The joins of three and more tables with arithmetic: the first by foreign keys, of different tables."""
+        """The joins of three and more tables that have arithmetic: by foreign keys, different tables first."""
         keyed = [scope for scope in self.joins if len(scope.tables) > 2 and self._is_keyed(scope)]
         keyed.sort(key=lambda scope: len(scope.tables) - len(set(scope.tables)))
         return frozenset(() if self.is_large else keyed[:MAX_CALCULATING])

@@ -25,6 +25,7 @@ from fewparse.domains.sql.query import (
     direction,
     has_aggregate,
     limit_text,
+    patterns_of,
 )
 from fewparse.domains.sql.scopes import Member, Scope, members_of, scopes_of
 from fewparse.domains.sql.types import KEY_KINDS
@@ -59,8 +60,6 @@ class Writer:
             return self.combination(query) + self._combined_order(query)
         derived = derived_query(query)
         return self._derived(query, derived) if derived is not None else self._select(query)
-
-    # ---- names
 
     def column(self, column: ColumnOf) -> str:
         """Return a column as it is written in the query that is being written."""
@@ -98,8 +97,6 @@ class Writer:
             kind = " LEFT JOIN " if join.outer else " JOIN "
             parts.append(f"{kind}{written} ON {' AND '.join(map(self._conditions.link, join.conditions))}")
         return "".join(parts)
-
-    # ---- queries over tables
 
     def _select(self, select: Select, alias: str = "", limit_one: bool = False) -> str:
         """Return a SELECT statement; `alias` names its only item."""
@@ -146,12 +143,13 @@ class Writer:
     def _group_by(self, select: Select) -> str:
         if not select.groups:
             return ""
-        pattern = "".join("a" if has_aggregate(item) else "g" for item in select.items)
-        base = pattern.rstrip("a") if pattern.startswith("g") else pattern
+        pattern, base = patterns_of(select)
         positions = [str(at) for at, item in enumerate(select.items, 1) if item in select.groups]
         others = [group for group in select.groups if group not in select.items]
         if "g" in pattern:
             if base not in KEY_PATTERNS or (len(base) == 3 and not self._scopes.is_full(self._scope(select))):
+                self.fail("this order of columns and aggregates in the select list is not supported")
+            if (base == "gag" and pattern != base) or pattern == "ggg":
                 self.fail("this order of columns and aggregates in the select list is not supported")
             plain = pattern == base and not (base == "g" and (select.having or select.order or select.limit))
             if others and (base not in PATTERNS_WITH_OTHERS or plain):
@@ -183,9 +181,11 @@ class Writer:
             elif key.value == select.items[0]:
                 keys.append("1" + direction(key))
             else:
-                pattern = "".join("a" if has_aggregate(item) else "g" for item in select.items)
-                base = pattern.rstrip("a") if pattern.startswith("g") else pattern
-                if base not in PATTERNS_SORTED_BY_POSITION or select.having or len(select.items) < 2:
+                if (
+                    patterns_of(select)[1] not in PATTERNS_SORTED_BY_POSITION
+                    or select.having
+                    or len(select.items) < 2
+                ):
                     self.fail("ORDER BY this column is not supported with GROUP BY")
                 return self._positions(select.order, select.items, 2)
         return " ORDER BY " + ", ".join(keys)
@@ -201,8 +201,6 @@ class Writer:
         return " ORDER BY " + ", ".join(
             f"{position}{first[position]}" for position in dict.fromkeys(p for p, _ in keys)
         )
-
-    # ---- sub-queries
 
     def scalar(self, query: Query) -> str:
         """Return a sub-query of one value, in brackets."""
@@ -279,8 +277,6 @@ class Writer:
             return f"({head}{self._from(query)}{self._conditions.related(query, self._scopes)})"
         finally:
             self._levels.pop()
-
-    # ---- set operations and derived tables
 
     def combination(self, query: Combination) -> str:
         """Return a set operation without its order."""
