@@ -53,7 +53,7 @@ def expect_clean(opened: Visit, served: Served) -> None:
 @pytest.fixture
 def opened(browser: Any, served: Served) -> Iterator[Visit]:
     with visit(browser, served.url) as visited:
-        visited.page.set_default_timeout(60_000)
+        visited.page.set_default_timeout(120_000)
         visited.page.locator("#samples button").first.wait_for()
         yield visited
         expect_clean(visited, served)
@@ -143,7 +143,7 @@ def test_hostile_text_stays_text_and_a_link_opens_its_parse(browser: Any, opened
 
 def test_a_grammar_is_checked_while_it_is_written(opened: Visit) -> None:
     page = opened.page
-    page.get_by_role("tab", name="Write a grammar").click()
+    page.get_by_role("tab", name="Grammar").click()
     page.get_by_text("passed").wait_for()
     assert len(opened.texts("#sentences li")) == 12
     page.get_by_label("Examples").fill("lights on => (on lump)")
@@ -162,14 +162,14 @@ def violations(page: Any) -> list[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_accessible_on_a_phone_in_light_and_dark(browser: Any, served: Served, scheme: str) -> None:
     with visit(browser, served.url, viewport=PHONE, color_scheme=scheme) as opened:
-        opened.page.set_default_timeout(60_000)
+        opened.page.set_default_timeout(120_000)
         opened.page.locator("#samples button").first.wait_for()
         parse(opened)
         opened.page.get_by_role("button", name="Correct it").click()
         opened.page.get_by_role("option").first.wait_for()
         assert opened.page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
         assert violations(opened.page) == []
-        opened.page.get_by_role("tab", name="Write a grammar").click()
+        opened.page.get_by_role("tab", name="Grammar").click()
         opened.page.locator("#sentences li").first.wait_for()
         assert opened.page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
         assert violations(opened.page) == []

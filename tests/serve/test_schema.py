@@ -7,6 +7,12 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.serve.endpoints import ENDPOINTS
@@ -14,8 +20,9 @@ from fewparse.serve.openapi import openapi_document
 from support.serving import UTTERANCE, Served
 
 EXAMPLES = 6
+CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
 FIXED = {"/v1/parse", "/v1/parse/stream", "/v1/scratch"}
-"""Requests with random options would take seconds each: these have their own tests."""
+"""Requests that may take seconds each: these have their own tests."""
 OPERATIONS = [e for e in ENDPOINTS if e.path not in FIXED]
 
 
@@ -60,7 +67,7 @@ def test_no_request_fails_on_the_server(served: Served, document: Any, endpoint:
     def check(case: Any) -> None:
         response = case.call(base_url=served.url)
         assert response.status_code < 500, response.text
-        case.validate_response(response)
+        case.validate_response(response, checks=CHECKS)
 
     check()
 

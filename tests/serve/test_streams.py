@@ -24,7 +24,7 @@ def switches(gated: GatedModel, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """A server with a small domain, whose model can be stopped; two requests may wait."""
     folder = tmp_path_factory.mktemp("domains") / "switches"
     make_switches(folder)
-    with running(gated, folder, limits=replace(LIMITS, queue=2, streams=3, deadline=20.0)) as served:
+    with running(gated, folder, limits=replace(LIMITS, queue=2, streams=3)) as served:
         yield served
 
 

@@ -21,7 +21,9 @@ from fewparse.serve.service import Service
 
 UTTERANCE = "when is my next meeting with Elena?"
 PROGRAM = "(when (next (meetings (with me Elena))))"
-LIMITS = ServeLimits(body_bytes=100_000, body_seconds=1.0, utterances=4, utterance_chars=500, text_chars=2_000)
+LIMITS = ServeLimits(
+    body_bytes=100_000, body_seconds=1.0, utterances=4, utterance_chars=500, text_chars=2_000, deadline=600.0
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def running(
         server = make_server(app, grace=5)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        with httpx2.Client(base_url=url, timeout=60, headers=headers or {}) as client:
+        with httpx2.Client(base_url=url, timeout=600, headers=headers or {}) as client:
             while not server.started:
                 assert thread.is_alive(), "the server did not start"
                 time.sleep(0.01)

@@ -75,9 +75,12 @@ export class HypothesisTree {
   }
 }
 
-function branches(node) {
+// The start of a word in which hypotheses part, with the space before it: it is shown with each of them.
+const WORD_START = / ?[^\s()",]*$/;
+
+function branches(node, carried = "") {
   const children = [...node.children.values()].sort((a, b) => rank(b) - rank(a));
-  return children.map((child) => segment(child));
+  return children.flatMap((child) => segments(child, carried));
 }
 
 function rank(node) {
@@ -93,27 +96,30 @@ function best(node) {
   return found;
 }
 
-// A run of characters up to the next branching, mark or change of kind.
-function segment(start) {
-  const parts = [];
+// A run of characters up to the next branching, mark or change of kind, after the carried start of a word.
+function segments(start, carried) {
+  const parts = carried ? [piece(carried, start.kind === "cut" ? "valid" : start.kind)] : [];
   let node = start;
   let text = "";
-  let kind = start.kind;
   for (;;) {
     text += node.char;
     const [next] = node.children.values();
-    const stops = node.children.size !== 1 || node.tags.size > 0 || node.kept !== null;
-    if (stops || next.kind !== kind) {
-      parts.push(piece(text, kind));
+    const marked = node.tags.size > 0 || node.kept !== null;
+    if (node.children.size !== 1 || marked) {
+      const rest = node.children.size > 1 && !marked ? WORD_START.exec(text)[0] : "";
+      const shown = text.slice(0, text.length - rest.length);
+      if (shown) parts.push(piece(shown, node.kind));
+      if (!shown && !marked && node.children.size > 1 && parts.length <= (carried ? 1 : 0)) return branches(node, carried + rest);
+      const below = branches(node, rest);
+      return [element("li", {}, element("span", { class: "hypothesis" }, parts, marks(node)),
+        below.length ? element("ul", {}, below) : null)];
+    }
+    if (next.kind !== node.kind) {
+      parts.push(piece(text, node.kind));
       text = "";
     }
-    if (stops) break;
-    kind = next.kind;
     node = next;
   }
-  const item = element("li", {}, element("span", { class: "hypothesis" }, parts, marks(node, start)));
-  if (node.children.size > 0) item.append(element("ul", {}, branches(node)));
-  return item;
 }
 
 function piece(text, kind) {
@@ -121,7 +127,7 @@ function piece(text, kind) {
   return kind === "cut" ? element("s", { class: "cut" }, shown) : element("span", { class: kind }, shown);
 }
 
-function marks(node, start) {
+function marks(node) {
   const found = [];
   for (const [name, count] of node.tags) {
     if (name === "back-off" && node.count > 0) continue;

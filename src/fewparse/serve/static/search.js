@@ -65,7 +65,7 @@ export class SearchView {
   }
 
   draw(round) {
-    const facts = [plural(round.live, "live prefix").replace("prefixs", "prefixes")];
+    const facts = [round.live === 1 ? "1 live prefix" : `${round.live} live prefixes`];
     if (round.samples.all) facts.push(plural(round.samples.all, "sample"));
     if (round.samples.cut) facts.push(`${round.samples.cut} cut`);
     if (round.kept) facts.push(`${round.kept.length} kept`);
