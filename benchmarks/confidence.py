@@ -19,7 +19,7 @@ from fewparse import Candidate, Domain, Example, LanguageModel, Record, load_dom
 from fewparse.calibrate.fit import Case, fit
 from fewparse.confidence.assess import find_calibration, made_for
 from fewparse.confidence.calibration import Calibration
-from fewparse.confidence.feedback import Entry, LoggedCandidate
+from fewparse.confidence.feedback import FeedbackEntry, LoggedCandidate
 from fewparse.confidence.question import question_about
 from fewparse.confidence.readings import readings_of
 from fewparse.confidence.review import to_review
@@ -208,10 +208,10 @@ def review(domain: Domain, model: LanguageModel) -> dict[str, Any]:
     }
 
 
-def entry_of(number: int, item: Example, record: Record, calibration: Calibration) -> Entry:
+def entry_of(number: int, item: Example, record: Record, calibration: Calibration) -> FeedbackEntry:
     """Return a parse as an entry of the feedback log about which the user has said nothing."""
     estimate = calibration.estimate(record.features or {})
-    return Entry(
+    return FeedbackEntry(
         id=number,
         time="",
         utterance=item.utterance,

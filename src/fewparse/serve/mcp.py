@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import wraps
+from importlib.metadata import version
 from typing import Any, ParamSpec, TypeVar
 
 import anyio
@@ -14,7 +15,6 @@ from mcp_types import ToolAnnotations
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
-import fewparse
 from fewparse.serve import tools
 from fewparse.serve.domain import ServedDomain
 from fewparse.serve.output import parse_fields
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 def mcp_server(service: Service) -> MCPServer[Any]:
     """Return a server with the tools of all domains."""
-    server: MCPServer[Any] = MCPServer("fewparse", instructions=INSTRUCTIONS, version=fewparse.__version__)
+    server: MCPServer[Any] = MCPServer("fewparse", instructions=INSTRUCTIONS, version=version("fewparse"))
     for domain in service.domains.values():
         add_tools(server, service, domain)
     return server

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-import fewparse
 from fewparse.serve.endpoints import Endpoint
 from fewparse.serve.responses import ErrorResponse
 
@@ -29,7 +29,7 @@ def openapi_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         paths.setdefault(path, {})[endpoint.method.lower()] = operation(endpoint, references)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "fewparse", "version": fewparse.__version__, "description": DESCRIPTION},
+        "info": {"title": "fewparse", "version": version("fewparse"), "description": DESCRIPTION},
         "servers": [{"url": "."}],
         "paths": paths,
         "components": {
