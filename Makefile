@@ -22,7 +22,7 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 demo: setup
-	$(BIN)/fewparse parse calendar < demo/utterances.txt
+	$(BIN)/fewparse parse calendar --yes < demo/utterances.txt
 
 lint: setup
 	$(BIN)/ruff check .

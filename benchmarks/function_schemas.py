@@ -33,7 +33,7 @@ from fewparse.domains.load import load_domain
 from fewparse.errors import FewparseError
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.lm.weights import pull
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk
 from fewparse.vocabulary import BYTES
 from function_calls import Item
 from measure import write
@@ -75,7 +75,7 @@ def schemas(path: Path) -> list[dict[str, object]]:
         draft = jsonschema.validators.validator_for(row["schema"], jsonschema.Draft202012Validator)
         validator = draft(row["schema"])
         for seed in range(WALKS):
-            *_, last = random_walk(constraint, random.Random(seed), long=60)
+            last = end_of_walk(constraint, random.Random(seed), long=60)
             valid = validator.is_valid(read_program(last.text.decode())[0][0].arguments)
             counts["valid walks" if valid else "invalid walks"] += 1
     return [{"outcome": outcome, "number": number} for outcome, number in sorted(counts.items())]

@@ -88,11 +88,12 @@ def test_there_are_no_import_cycles() -> None:
 
 
 PUBLIC_NAMES = """
-    BudgetLimits Candidate CfgConstraint Completion Constraint Domain Event Example Grammar Judge LanguageModel
-    NextTokens Options Parse Parser ParserOptions Pool Prompt Proportion Record Records RemoteSettings Reranker
-    Results Retriever RetryPolicy Sampling ScoredToken SearchSettings State SynchronousGrammar SystemResult Target
-    Template Token Translation Translator Trie TuneConfig Unconstrained Usage Vocabulary known_domains load_domain
-    load_grammar load_split open_model parser_systems prepare_similarity read_results run_evaluation
+    BudgetLimits Candidate CfgConstraint Choice Completion Constraint Domain Event Example FeedbackEntry
+    FeedbackLog Grammar Judge LanguageModel NextTokens Options Parse Parser ParserOptions Pool Prompt
+    Proportion Question Record Records RemoteSettings Reranker Results Retriever RetryPolicy Sampling
+    ScoredToken SearchSettings State SynchronousGrammar SystemResult Target Template Token Translation
+    Translator Trie TuneConfig Unconstrained Usage Vocabulary known_domains load_domain load_grammar load_split
+    open_model parser_systems prepare_similarity read_results run_evaluation
 """
 
 

@@ -44,7 +44,7 @@ from fewparse.errors import (
 )
 
 if TYPE_CHECKING:
-    from fewparse.confidence.feedback import Entry, FeedbackLog
+    from fewparse.confidence.feedback import FeedbackEntry, FeedbackLog
     from fewparse.constrain.cfg import CfgConstraint
     from fewparse.constrain.state import Constraint, State
     from fewparse.constrain.trie import Trie
@@ -99,10 +99,10 @@ __all__ = [
     "DeadEnd",
     "Domain",
     "DomainError",
-    "Entry",
     "Event",
     "Example",
     "ExecutionError",
+    "FeedbackEntry",
     "FeedbackError",
     "FeedbackLog",
     "FewparseError",
@@ -172,7 +172,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "fewparse.confidence.feedback": "Entry FeedbackLog",
+    "fewparse.confidence.feedback": "FeedbackEntry FeedbackLog",
     "fewparse.constrain.cfg": "CfgConstraint",
     "fewparse.constrain.state": "Constraint State",
     "fewparse.constrain.trie": "Trie",

@@ -18,6 +18,8 @@ from io import BufferedReader, BytesIO, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from platformdirs import user_cache_path
+
 from fewparse.errors import DomainError, SourceError, UsageError
 from fewparse.limits import FILE_BYTES, Limit
 
@@ -36,6 +38,12 @@ def user_path(path: str | Path) -> Path:
     if len(encoded) > MAX_PATH_BYTES or any(len(name) > MAX_NAME_BYTES for name in encoded.split(b"/")):
         raise UsageError(f"the path {text[:40]}... has {len(encoded)} bytes, more than a file system allows")
     return Path(os.path.expanduser(text))  # Path.expanduser raises an error for an unknown user
+
+
+def cache_folder() -> Path:
+    """Return the folder for files that can be restored: `FEWPARSE_CACHE` or the user's cache directory."""
+    chosen = os.environ.get("FEWPARSE_CACHE")
+    return Path(chosen) if chosen else user_cache_path("fewparse")
 
 
 def path_inside(folder: Path, name: str | Path) -> Path:

@@ -28,7 +28,7 @@ def test_three_commands_lead_to_an_answer(shop: str, tmp_path: Path) -> None:
     assert (made.code, made.err) == (0, "")
     assert made.out.startswith("4 tables and views, 16 columns, 7 with listed values.\n40 proposed examples")
     *_, command = made.out.strip().splitlines()
-    assert command == f'  fewparse parse {tmp_path / "sales"} "how many customer are there?"'
+    assert command == f'  fewparse parse {tmp_path / "sales"} "how many customers are there?"'
     parsed = fewparse(
         "parse", str(tmp_path / "sales"), "how many customers are there?", "--decoder", "greedy", "--json"
     )

@@ -31,7 +31,7 @@ def sample(number: int, outside: int = 0) -> list[Case]:
 
 @pytest.fixture(scope="module")
 def fitted() -> Calibration:
-    return fit(sample(1500, 100), MADE, "made up", "", 0.02)
+    return fit(sample(1000, 60), MADE, "made up", "", 0.02)
 
 
 def test_a_fitted_confidence_is_a_probability_on_other_parses(fitted: Calibration) -> None:
@@ -52,7 +52,7 @@ def test_the_risk_of_executed_parses_stays_below_its_limit(fitted: Calibration) 
             for case in fresh
             if (estimate := fitted.estimate(case.features)) and fitted.decide(estimate, risk) == "execute"
         ]
-        assert len(executed) > 500
+        assert len(executed) > 300
         assert 1 - sum(executed) / len(executed) < risk + 0.015
 
 
@@ -129,7 +129,7 @@ def test_a_decision_keeps_the_risk(estimate: Estimate, max_risk: float, decision
 def test_the_upper_bound_holds_as_often_as_it_says() -> None:
     wrong = RANDOM.binomial(200, 0.05, size=4000)
     held = np.mean([upper_bound(each / 200, 200) >= 0.05 for each in wrong])
-    assert 0.75 < held < 0.9
+    assert 0.85 < held < 0.97
 
 
 def test_a_file_keeps_one_calibration_for_each_use(tmp_path: Path) -> None:

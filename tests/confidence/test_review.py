@@ -119,9 +119,10 @@ def test_an_utterance_is_in_scope_or_out_of_it(domain: Domain) -> None:
 
 def test_an_utterance_of_the_test_set_is_not_learned(domain: Domain) -> None:
     item = domain.test_examples[0]
-    for add in (lambda: add_example(domain, item), lambda: add_out_of_scope(domain, item.utterance)):
-        with pytest.raises(UsageError, match="test set"):
-            add()
+    with pytest.raises(UsageError, match="test set"):
+        add_example(domain, item)
+    with pytest.raises(UsageError, match="test set"):
+        add_out_of_scope(domain, item.utterance)
 
 
 @pytest.mark.parametrize("add", [lambda d: add_example(d, NEW), lambda d: add_out_of_scope(d, "order a pizza")])

@@ -16,7 +16,7 @@ from fewparse.constrain import copying, placeholders
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.configuration import Configuration
 from fewparse.constrain.copying import CopyGrammar, CopyState
-from fewparse.constrain.preceding import Analysis
+from fewparse.constrain.preceding import preceding_bytes
 from fewparse.constrain.state import Constraint
 from fewparse.domains.load import load_domain
 from fewparse.errors import ConstraintError, LimitExceeded
@@ -164,13 +164,13 @@ def test_bytes_that_are_no_text_are_never_allowed() -> None:
 
 @pytest.mark.parametrize(("source", "expected"), [("quoted", b"("), ("after a space", b" "), ("first", b" ")])
 def test_the_bytes_before_a_rule_follow_from_the_grammar(source: str, expected: bytes) -> None:
-    assert Analysis(read_grammar(SOURCES[source])).preceding["TEXT"] >= set(expected)
+    assert preceding_bytes(read_grammar(SOURCES[source]), ["TEXT"])["TEXT"] >= set(expected)
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_byte_that_precedes_a_span_is_predicted(name: str) -> None:
     grammar = read_grammar(SOURCES[name])
-    predicted = Analysis(grammar).preceding["TEXT"]
+    predicted = preceding_bytes(grammar, ["TEXT"])["TEXT"]
     marked = grammar.with_rules({"TEXT": read_grammar('start: "@"').rules["start"]})
     walks = CfgConstraint(marked, BYTES)
     for seed in range(20):

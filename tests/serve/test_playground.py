@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(gated: GatedModel, folder: Path) -> Iterator[Served]:
-    with running(gated, folder, limits=replace(LIMITS, utterance_chars=100)) as started:  # type: ignore[arg-type]
+    with running(gated, folder, limits=replace(LIMITS, utterance_chars=100)) as started:
         yield started
 
 
@@ -176,7 +176,7 @@ def test_it_is_accessible_on_a_phone_in_light_and_dark(browser: Any, served: Ser
 
 
 def test_the_page_asks_for_the_key(browser: Any, gated: GatedModel, folder: Path) -> None:
-    with running(gated, folder, api_keys=[KEY]) as guarded, visit(browser, guarded.url) as opened:  # type: ignore[arg-type]
+    with running(gated, folder, api_keys=[KEY]) as guarded, visit(browser, guarded.url) as opened:
         opened.page.get_by_label("Key").fill(KEY)
         opened.page.get_by_role("button", name="Continue").click()
         opened.page.locator("#samples button").first.wait_for()

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from fewparse.datasets.smcalflow.lispress import normal_form
+from fewparse.domains.constraints import ConstraintKind
 from fewparse.domains.load import load_domain
+from fewparse.domains.sql.constraint import SqlConstraint
 from fewparse.example import Example
 from fewparse.tune.augment import QuotationSwap, augmenter_for
 
@@ -15,9 +17,12 @@ GYM = Example("Add Gym on Monday", '(add (Text "Gym") (Day "MONDAY"))', 'add "Gy
 MIA = Example("call Mia Poe", '(call (Name "Mia Poe"))', 'call "Mia Poe"')
 
 
+def quotation_swap(*examples: Example, grammatical: bool = True) -> QuotationSwap:
+    return QuotationSwap(examples, ConstraintKind.quotation, {}, lambda augmented: grammatical)
+
+
 def augment(example: Example, seed: int = 0, grammatical: bool = True) -> Example:
-    augmenter = QuotationSwap([LUNCH, GYM, MIA], lambda augmented: grammatical)
-    return augmenter.augment(example, np.random.default_rng(seed))
+    return quotation_swap(LUNCH, GYM, MIA, grammatical=grammatical).augment(example, np.random.default_rng(seed))
 
 
 def test_copied_texts_and_names_become_others_of_their_kind_in_utterance_and_outputs_alike() -> None:
@@ -50,7 +55,7 @@ def test_the_context_is_not_changed() -> None:
 
 def test_the_word_before_a_quotation_is_its_kind() -> None:
     phrase = Example("say lunch", '(say (Phrase "lunch"))')
-    augmenter = QuotationSwap([LUNCH, GYM, phrase], lambda augmented: True)
+    augmenter = quotation_swap(LUNCH, GYM, phrase)
     assert augmenter.augment(phrase, np.random.default_rng(0)) == phrase
 
 
@@ -58,10 +63,31 @@ def test_overlapping_quotations_are_not_replaced() -> None:
     overlapping = Example(
         "add lunch with Mia on Monday", '(add (Text "lunch with Mia") (Name "Mia") (Day "MONDAY"))'
     )
-    augmenter = QuotationSwap([LUNCH, GYM, MIA, overlapping], lambda augmented: True)
+    augmenter = quotation_swap(LUNCH, GYM, MIA, overlapping)
     augmented = augmenter.augment(overlapping, np.random.default_rng(0))
     assert augmented == Example(
         "add lunch with Mia on Friday", '(add (Text "lunch with Mia") (Name "Mia") (Day "FRIDAY"))'
+    )
+
+
+def test_a_text_that_two_kinds_quote_is_not_replaced() -> None:
+    example = Example("add lunch", '(add (Text "lunch") (Phrase "lunch"))')
+    assert augment(example) == example
+
+
+def test_values_of_a_column_become_other_known_values_of_it() -> None:
+    example = Example(
+        "towns of Oslo",
+        "SELECT name FROM town WHERE city = 'oslo' AND NOT city = 'oslo'",
+        "the towns whose city is oslo",
+    )
+    swap = QuotationSwap(
+        [example], SqlConstraint.quotation, {"city": ["oslo", "new york"]}, lambda augmented: True
+    )
+    assert swap.augment(example, np.random.default_rng(0)) == Example(
+        "towns of New york",
+        "SELECT name FROM town WHERE city = 'new york' AND NOT city = 'new york'",
+        "the towns whose city is new york",
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,16 @@ from fewparse.errors import CalibrationError
 
 MIN_EXAMPLES, MIN_OF_EACH, MIN_OUT_OF_SCOPE = 50, 5, 10
 """How many examples are needed, how many of them right and wrong, and how many utterances out of scope."""
-OUT_OF_SCOPE_SHARE = 0.1
+OUT_OF_SCOPE_SHARE = 0.05
 """The share of utterances that are assumed to be out of scope, whatever their number in the data."""
-PARTS = 10
+PARTS, SELECTION_PARTS = 10, 5
 STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0)
 """The inverse strengths of regularisation to choose from."""
-BOUND = 0.8
+BOUND = 0.9
 """The probability with which the risk among executed programs is below its upper bound."""
 POINTS = 60
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 INSTALL = "pip install 'fewparse[calibrate]'"
 
 
@@ -68,24 +69,19 @@ def fit(cases: Sequence[Case], made_for: Made, method: str, data_sha256: str, ma
     `max_declined` is the share of in-scope utterances that may be declined.
     """
     check_cases(cases)
+    try:
+        import sklearn  # noqa: F401 -- before the work, not after it
+        from threadpoolctl import threadpool_limits
+    except ImportError as error:
+        raise CalibrationError(f"calibration needs the extra `calibrate` ({error})", INSTALL) from None
     columns = columns_of(cases)
-    values, missing = standardised(cases, columns)
-    design = np.hstack([values, missing])
     inside = np.array([case.in_scope for case in cases])
     right = np.array([case.right for case in cases])
     weights = case_weights(inside)
     has_scope = int((~inside).sum()) >= MIN_OUT_OF_SCOPE
+    with threadpool_limits(1):  # small problems: more threads only wait for each other
+        fitted = fit_both(np.hstack(standardised(cases, columns)), inside, right, weights, has_scope)
     used = np.ones(len(cases), bool) if has_scope else inside
-    parts = split(inside.astype(int) + right, PARTS)
-    confidence, in_scope = np.zeros(len(cases)), np.ones(len(cases))
-    for part in range(PARTS):
-        test, rest = parts == part, parts != part
-        model = logistic(design[rest & inside], right[rest & inside])
-        confidence[test] = model.predict_proba(design[test])[:, 1]
-        if has_scope:
-            scope = logistic(design[rest], inside[rest], weights[rest])
-            in_scope[test] = scope.predict_proba(design[test])[:, 1]
-    confidence *= in_scope
     return Calibration(
         made_for=made_for,
         origin=Origin(
@@ -97,10 +93,39 @@ def fit(cases: Sequence[Case], made_for: Made, method: str, data_sha256: str, ma
             fewparse=version("fewparse"),
         ),
         columns=columns,
-        right=plain(logistic(design[inside], right[inside])),
-        scope=plain(logistic(design, inside, weights)) if has_scope else None,
-        risks=risk_points(confidence[used], right[used], weights[used]),
-        decline_below=round(decline_threshold(in_scope[inside], max_declined), 6) if has_scope else 0.0,
+        right=fitted.right,
+        scope=fitted.scope,
+        risks=risk_points(fitted.confidence[used], right[used], weights[used]),
+        decline_below=round(decline_threshold(fitted.in_scope[inside], max_declined), 6) if has_scope else 0.0,
+    )
+
+
+class Fitted(NamedTuple):
+    """Both regressions, and cross-validated estimates: confidence, and probability of being in scope."""
+
+    right: Logistic
+    scope: Logistic | None
+    confidence: Array
+    in_scope: Array
+
+
+def fit_both(design: Array, inside: Flags, right: Flags, weights: Array, has_scope: bool) -> Fitted:
+    """Fit whether a program is right on the in-scope cases, and whether an utterance is in scope on all."""
+    correct = Regression(design[inside], right[inside], weights[inside])
+    scope = Regression(design, inside, weights) if has_scope else None
+    parts = split(inside.astype(int) + right, PARTS)
+    confidence, in_scope = np.zeros(len(inside)), np.ones(len(inside))
+    for part in range(PARTS):
+        test = parts == part
+        confidence[test] = correct.fitted((~test)[inside]).predict_proba(design[test])[:, 1]
+        if scope is not None:
+            in_scope[test] = scope.fitted(~test).predict_proba(design[test])[:, 1]
+    everything = np.ones(len(inside), bool)
+    return Fitted(
+        plain(correct.fitted(everything[inside])),
+        None if scope is None else plain(scope.fitted(everything)),
+        confidence * in_scope,
+        in_scope,
     )
 
 
@@ -128,7 +153,7 @@ def standardised(cases: Sequence[Case], columns: Sequence[Column]) -> tuple[Arra
     return values, missing
 
 
-def case_weights(inside: NDArray[np.bool_]) -> Array:
+def case_weights(inside: Flags) -> Array:
     """Return weights with which out-of-scope utterances have their assumed share."""
     outside = max(1, int((~inside).sum()))
     share = OUT_OF_SCOPE_SHARE / (1 - OUT_OF_SCOPE_SHARE)
@@ -145,29 +170,29 @@ def split(strata: NDArray[np.int_], parts: int) -> NDArray[np.int_]:
     return result
 
 
-def logistic(design: Array, labels: NDArray[np.bool_], weights: Array | None = None) -> Any:
-    """Return a fitted logistic regression whose regularisation has the best cross-validated log-likelihood."""
-    try:
+class Regression:
+    """A logistic regression whose regularisation has the best cross-validated log-likelihood."""
+
+    def __init__(self, design: Array, labels: Flags, weights: Array) -> None:
+        self._design, self._labels, self._weights = design, labels, weights
+        self._parts = split(labels.astype(int), SELECTION_PARTS)
+        self._strength = max(STRENGTHS, key=self._likelihood)
+
+    def fitted(self, rows: Flags, strength: float | None = None) -> Any:
+        """Return a model of scikit-learn, fitted on some rows."""
         from sklearn.linear_model import LogisticRegression
-    except ImportError as error:
-        raise CalibrationError(f"calibration needs the extra `calibrate` ({error})", INSTALL) from None
-    weights = np.ones(len(labels)) if weights is None else weights
-    parts = split(labels.astype(int), 5)
 
-    def fitted(strength: float, rows: NDArray[np.bool_]) -> Any:
-        model = LogisticRegression(C=strength, max_iter=5000)
-        return model.fit(design[rows], labels[rows], sample_weight=weights[rows])
+        model = LogisticRegression(C=strength or self._strength, max_iter=5000)
+        return model.fit(self._design[rows], self._labels[rows], sample_weight=self._weights[rows])
 
-    def likelihood(strength: float) -> float:
+    def _likelihood(self, strength: float) -> float:
         total = 0.0
-        for part in range(5):
-            test = parts == part
-            probability = fitted(strength, ~test).predict_proba(design[test])[:, 1]
-            of_label = np.clip(np.where(labels[test], probability, 1 - probability), 1e-9, 1)
-            total += float((weights[test] * np.log(of_label)).sum())
+        for part in range(SELECTION_PARTS):
+            test = self._parts == part
+            probability = self.fitted(~test, strength).predict_proba(self._design[test])[:, 1]
+            of_label = np.clip(np.where(self._labels[test], probability, 1 - probability), 1e-9, 1)
+            total += float((self._weights[test] * np.log(of_label)).sum())
         return total
-
-    return fitted(max(STRENGTHS, key=likelihood), np.ones(len(labels), bool))
 
 
 def plain(model: Any) -> Logistic:
@@ -178,7 +203,7 @@ def plain(model: Any) -> Logistic:
     return Logistic(intercept=intercept, weights=tuple(weights[:half]), missing=tuple(weights[half:]))
 
 
-def risk_points(confidence: Array, right: NDArray[np.bool_], weights: Array) -> tuple[RiskPoint, ...]:
+def risk_points(confidence: Array, right: Flags, weights: Array) -> tuple[RiskPoint, ...]:
     """Return the thresholds worth choosing, risks rising: each executes more than those of a lower risk."""
     found: list[RiskPoint] = []
     for threshold in np.unique(confidence):  # rising, so that coverage falls

@@ -16,7 +16,7 @@ from fewparse.domains.domain import Domain
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.run import Progress as ItemProgress
 from fewparse.example import Target
-from fewparse.lm.checked_files import cache_folder
+from fewparse.files import cache_folder
 from fewparse.lm.load import EMBEDDED
 from fewparse.lm.model import LanguageModel
 from fewparse.options import ParserOptions, prepare

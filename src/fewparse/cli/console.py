@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from fewparse.domains.domain import Domain
+from fewparse.domains.examples import not_used
 from fewparse.errors import FewparseError, UsageError, listed
 from fewparse.example import Target
 from fewparse.grammar.rules import undefined
@@ -113,8 +114,7 @@ def warn_of_gaps(domain: Domain, target: Target) -> None:
     if domain.language is not None and (names := sorted(undefined(domain.side(target)))):
         warn(f"the grammar uses names without productions: {listed(names)}")
     if domain.underivable:
-        share = f"{domain.underivable} of {len(domain.examples) + domain.underivable} examples"
-        warn(f"not used, because the grammar does not derive them: {share}")
+        warn(not_used(domain.underivable, len(domain.examples) + domain.underivable))
 
 
 def warn(message: str) -> None:

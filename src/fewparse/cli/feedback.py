@@ -7,7 +7,7 @@ import typer
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, out, show_error, warn
-from fewparse.confidence.feedback import Entry, FeedbackLog
+from fewparse.confidence.feedback import FeedbackEntry, FeedbackLog
 from fewparse.confidence.review import (
     Conflict,
     add_example,
@@ -132,7 +132,7 @@ def review(
     echo(f"{added} added to {loaded.data}" if pending else "There is nothing to review.")
 
 
-def reviewed(domain: Domain, log: FeedbackLog, entry: Entry) -> bool | None:
+def reviewed(domain: Domain, log: FeedbackLog, entry: FeedbackEntry) -> bool | None:
     """Ask about one entry until it is dealt with; return whether something was added, None to quit."""
     while (answer := prompt(f"[{HELP}] ")) not in (None, "q"):
         assert answer is not None
@@ -151,7 +151,7 @@ def reviewed(domain: Domain, log: FeedbackLog, entry: Entry) -> bool | None:
     return None
 
 
-def example_of(domain: Domain, entry: Entry, answer: str) -> Example | None:
+def example_of(domain: Domain, entry: FeedbackEntry, answer: str) -> Example | None:
     """Return the example that an answer stands for; None for out of scope."""
     if answer == "o":
         return None
@@ -164,13 +164,13 @@ def example_of(domain: Domain, entry: Entry, answer: str) -> Example | None:
     return checked_example(domain, entry.utterance, answer, entry.context)
 
 
-def proposals(entry: Entry) -> list[str]:
+def proposals(entry: FeedbackEntry) -> list[str]:
     """Return the programs to choose from: the user's own first, then those of the candidates."""
     found = [entry.program, *(candidate.program for candidate in entry.candidates)]
     return list(dict.fromkeys(program for program in found if program is not None))[:MAX_SHOWN]
 
 
-def added(domain: Domain, entry: Entry, example: Example | None) -> bool:
+def added(domain: Domain, entry: FeedbackEntry, example: Example | None) -> bool:
     """Add an example or an out-of-scope utterance; ask if the utterance is in the domain as something else."""
     choices: dict[str, dict[str, bool]] = {"r": {"replace": True}, "b": {"beside": True}}
     given: dict[str, bool] = {}
@@ -194,7 +194,7 @@ def added(domain: Domain, entry: Entry, example: Example | None) -> bool:
             return result == "added"
 
 
-def show_entry(entry: Entry) -> None:
+def show_entry(entry: FeedbackEntry) -> None:
     """Print an entry with its candidates, numbered as in a review."""
     facts: list[str] = [entry.decision or "no decision"]
     facts += [] if entry.confidence is None else [f"confidence {entry.confidence:.3f}"]

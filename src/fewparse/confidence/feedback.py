@@ -60,7 +60,7 @@ class LoggedCandidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class FeedbackEntry:
     """A parse in the log.
 
     `outcome` is what the user said, None until they do; `program` is the program that they chose or corrected to.
@@ -151,7 +151,7 @@ class FeedbackLog:
         statement = "UPDATE entries SET reviewed = 1 WHERE id = ? AND reviewed = 0"
         return self._run(lambda connection: connection.execute(statement, (entry,)).rowcount > 0)
 
-    def entries(self, ids: Sequence[int] | None = None) -> list[Entry]:
+    def entries(self, ids: Sequence[int] | None = None) -> list[FeedbackEntry]:
         """Return the entries, oldest first: all, or those with these ids."""
         if not self.path.exists():
             return []
@@ -224,9 +224,9 @@ def prepare(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-def read_row(row: tuple[Any, ...]) -> Entry:
+def read_row(row: tuple[Any, ...]) -> FeedbackEntry:
     """Return a row as an entry; raise `ValueError` if it is not one that `record` wrote."""
     entry_id, values = row[0], dict(zip(COLUMNS, row[1:], strict=True))
     values["reviewed"] = bool(values["reviewed"])
     values["candidates"] = tuple(LoggedCandidate(*each) for each in json.loads(values["candidates"]))
-    return Entry(entry_id, **values)
+    return FeedbackEntry(entry_id, **values)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
-from fewparse.confidence.feedback import Entry
+from fewparse.confidence.feedback import FeedbackEntry
 from fewparse.domains.acceptance import DomainAcceptor, Verdict
 from fewparse.domains.domain import TEST, Domain
 from fewparse.domains.examples import EXAMPLES, OUT_OF_SCOPE, PAIR, UTTERANCE, numbered_examples
@@ -31,7 +31,7 @@ class Conflict(FeedbackError):
         self.found = tuple(found)
 
 
-def to_review(entries: Sequence[Entry], everything: bool = False) -> list[Entry]:
+def to_review(entries: Sequence[FeedbackEntry], everything: bool = False) -> list[FeedbackEntry]:
     """Return the entries to review, most informative first; of several with one utterance, only the latest.
 
     First come those that the user has corrected or rejected, then the unsure ones by rising confidence. Without
@@ -42,12 +42,12 @@ def to_review(entries: Sequence[Entry], everything: bool = False) -> list[Entry]
     return sorted(chosen, key=informativeness)
 
 
-def is_unsure(entry: Entry) -> bool:
+def is_unsure(entry: FeedbackEntry) -> bool:
     """Return whether an entry may have something to learn from."""
     return entry.outcome in LABELS or (entry.outcome is None and entry.decision != "execute")
 
 
-def informativeness(entry: Entry) -> tuple[int, float]:
+def informativeness(entry: FeedbackEntry) -> tuple[int, float]:
     """Return the place of an entry in the order of a review: what users said, then what is unsure."""
     place = LABELS.index(entry.outcome) if entry.outcome in LABELS else len(LABELS) + (entry.decision == "decline")
     if entry.confidence is not None:
@@ -168,7 +168,7 @@ def rewrite(path: Path, removed: set[int], added: Sequence[str]) -> None:
     write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
 
 
-def as_lines(entries: Sequence[Entry]) -> Iterator[str]:
+def as_lines(entries: Sequence[FeedbackEntry]) -> Iterator[str]:
     """Yield entries as lines of JSON."""
     for entry in entries:
         yield to_json(entry.as_dict())

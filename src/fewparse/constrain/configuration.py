@@ -16,6 +16,9 @@ from fewparse.constrain.placeholders import Entry, PlaceholderGrammar, mark
 from fewparse.constrain.span_table import Positions, SpanTable
 from fewparse.vocabulary import Mask
 
+MAX_SHARED_TEXT, MAX_SHARED_MASKS = 24, 200
+"""The engine's masks after texts of at most so many bytes are shared by the outputs of all utterances."""
+
 
 class CopyContext(NamedTuple):
     """A grammar with placeholders, and the spans of one utterance for each of them."""
@@ -141,7 +144,12 @@ class Configuration:
     def _engine_mask(self) -> Mask:
         """The engine's mask of the vocabulary, the end token and the placeholders."""
         grammar = self._context.grammar
-        return engine_mask(self._matcher, len(grammar.vocabulary) + 1 + len(grammar.ids))
+        if (known := grammar.masks.get(self.base)) is not None:
+            return known
+        mask = engine_mask(self._matcher, len(grammar.vocabulary) + 1 + len(grammar.ids))
+        if len(self.base) <= MAX_SHARED_TEXT and len(grammar.masks) < MAX_SHARED_MASKS:
+            grammar.masks[self.base] = mask
+        return mask
 
     @property
     def _possible_entries(self) -> list[Entry]:

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from fewparse.constrain.json_state import JsonState
 
 MAX_BYTES = 4_000
 MAX_ATTEMPTS = 8
+MAX_STEPS = 5_000
+"""The steps of all attempts together."""
 MAX_EXAMPLES = 100
 IN_STRING = (b'"',)
 OUTSIDE = (b"}", b"]", b'"', b"0", b"n", b"f", b"t", b"1", b",", b"[", b"{")
@@ -24,17 +26,20 @@ def short_ending(start: JsonState, examples: Sequence[bytes] = ()) -> bytes | No
     The first attempt takes what closes something wherever it can. If that does not end, as in a string whose
     pattern has an unbounded repetition, further attempts choose at random.
     """
+    steps = iter(range(MAX_STEPS))
     for seed in range(MAX_ATTEMPTS):
-        found = _attempt(start, examples, random.Random(seed), always_close=seed == 0)
+        found = _attempt(start, examples, random.Random(seed), steps, always_close=seed == 0)
         if found is not None:
             return found
     return None
 
 
-def _attempt(start: JsonState, examples: Sequence[bytes], rng: random.Random, always_close: bool) -> bytes | None:
+def _attempt(
+    start: JsonState, examples: Sequence[bytes], rng: random.Random, steps: Iterator[int], always_close: bool
+) -> bytes | None:
     state, suffix = start, b""
     while not state.may_end:
-        if len(suffix) > MAX_BYTES:
+        if len(suffix) > MAX_BYTES or next(steps, None) is None:
             return None
         piece = state.forced() or _rest_of_string(state, examples) or _choice(state, rng, always_close)
         following = state.advance(piece) if piece else None

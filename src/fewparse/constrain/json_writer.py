@@ -1,12 +1,13 @@
 """Write a JSON value as the one text of it that a constraint accepts: compact, with properties in their order."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
 from fewparse.constrain.state import State
 from fewparse.json_schema.emitted import Emitted
+from fewparse.json_schema.numbers import decimal_places
 from fewparse.json_schema.pruning import in_place_schemas, walk
 from fewparse.json_schema.translate import Translation
 
@@ -19,9 +20,10 @@ class JsonWriter:
     """Writes values step by step along the states of a constraint; `translation` has the orders of properties."""
 
     def __init__(self, translation: Translation) -> None:
-        schemas = walk(translation.schema, translation.definitions)
+        schemas = list(walk(translation.schema, translation.definitions))
         orders = (tuple(dict.fromkeys(order_of(schema, translation.definitions))) for schema in schemas)
         self._orders = [order for order in dict.fromkeys(orders) if order]
+        self._places = {decimal_places(schema["multipleOf"]) for schema in schemas if "multipleOf" in schema}
         self._steps = 0
 
     def write(self, value: Any, start: State) -> str | None:
@@ -41,7 +43,7 @@ class JsonWriter:
                 members = [(quoted(name) + b":", value[name]) for name in order]
                 yield from self._sequence(state, b"{", members, b"}")
         else:
-            for text in scalars(value):
+            for text in scalars(value, self._places):
                 following = self._advance(state, text)
                 if following is not None:
                     yield text, following
@@ -95,8 +97,11 @@ def quoted(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode()
 
 
-def scalars(value: Any) -> list[bytes]:
-    """Return the ways to write a string, a number, a boolean or null, the preferred one first."""
+def scalars(value: Any, places: Iterable[int] = ()) -> list[bytes]:
+    """Return the ways to write a string, a number, a boolean or null, the preferred one first.
+
+    `places` are further numbers of decimal places: the engine writes all multiples of 0.25 with two.
+    """
     if isinstance(value, str):
         return [quoted(value)]
     if not isinstance(value, float):
@@ -105,4 +110,5 @@ def scalars(value: Any) -> list[bytes]:
         return [str(int(value)).encode(), repr(value).encode()]
     plain = format(Decimal(repr(value)), "f")
     ways = [plain, repr(value)] if len(plain) <= MAX_PLAIN_DIGITS else [repr(value), plain]
-    return [way.encode() for way in dict.fromkeys(ways)]
+    ways += [plain + "0" * (count - decimal_places(value)) for count in places]
+    return [way.encode() for way in dict.fromkeys(ways) if json.loads(way) == value]

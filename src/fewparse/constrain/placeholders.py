@@ -5,10 +5,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from fewparse.constrain.engine import MAX_PLACEHOLDERS, Limits, compile_grammar, placeholder_id, spell
-from fewparse.constrain.preceding import Analysis
+from fewparse.constrain.preceding import preceding_bytes
 from fewparse.grammar.parsing.shortest_suffix import Completer
 from fewparse.grammar.rules import Chars, Grammar, Production, Text, trim
-from fewparse.vocabulary import Vocabulary
+from fewparse.vocabulary import Mask, Vocabulary
 
 MAX_ENTRIES = 2_000
 FIRST_MARK = 0xFDD0
@@ -18,7 +18,8 @@ FIRST_MARK = 0xFDD0
 class Entry(NamedTuple):
     """The start of a token after which a copied rule may begin.
 
-    `ids` spell it; `id` is None if it is not a token itself.
+    `ids` spell it; `id` is the longest token with which it starts, None if there is none: where the grammar does
+    not allow that token, the copied rule does not begin here.
     """
 
     rule: int
@@ -43,10 +44,11 @@ class PlaceholderGrammar:
         trimmed = trim(grammar.with_rules({**dict.fromkeys(names, ()), **placeholders}))
         self.useless = trimmed.unproductive + trimmed.unreachable
         self.grammar = trimmed.grammar
-        preceding = Analysis(self.grammar).preceding
-        self.before = [preceding[name] for name in used]
+        self.before = list(preceding_bytes(self.grammar, used).values())
         """The bytes that may precede each copied rule."""
         self.entries = self._entries() if len(used) <= MAX_PLACEHOLDERS else None
+        self.masks: dict[bytes, Mask] = {}
+        """Masks of the engine after texts with which many outputs start; they may be slow in a large grammar."""
         if self.entries is not None:
             self.initial = compile_grammar(self.grammar, vocabulary, limits, used)
 
@@ -63,7 +65,9 @@ class PlaceholderGrammar:
                 ids = spell(text, self.vocabulary)
                 if ids is None or len(entries) == MAX_ENTRIES:
                     return None
-                entries.append(Entry(rule, text, self.vocabulary.ids.get(text), ids))
+                prefixes = (self.vocabulary.ids.get(text[:length]) for length in range(len(text), 0, -1))
+                first = next((token for token in prefixes if token is not None), None)
+                entries.append(Entry(rule, text, first, ids))
         return entries
 
 

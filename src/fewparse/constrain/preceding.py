@@ -1,7 +1,7 @@
 """Which bytes may directly precede a nonterminal of a grammar."""
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from fewparse.grammar.rules import Chars, Grammar, Production, Ref, Symbol, Text, nullable_names
 
@@ -10,73 +10,65 @@ Bytes = frozenset[int]
 NO_BYTES: Bytes = frozenset()
 
 
-def preceding_bytes(grammar: Grammar, name: str) -> Bytes:
-    """Return the bytes that may be the last one before the text of a nonterminal; a superset for classes."""
-    return Analysis(grammar).preceding[name]
+def preceding_bytes(grammar: Grammar, names: Iterable[str]) -> dict[str, Bytes]:
+    """Return the bytes that may be the last one before the text of nonterminals; a superset for classes."""
+    analysis = Analysis(grammar)
+    return {name: analysis.preceding(name) for name in names}
 
 
 class Analysis:
-    """The last bytes of each nonterminal's texts, and the bytes that may precede them, as least fixed points."""
+    """Finds the bytes before nonterminals, by a search through the productions in which they occur."""
 
     def __init__(self, grammar: Grammar) -> None:
+        self._rules = grammar.rules
         self._nullable = nullable_names(grammar)
-        self._productions = [(name, p) for name, productions in grammar.rules.items() for p in productions]
-        self.last: defaultdict[str, Bytes] = defaultdict(frozenset)
-        self.preceding: defaultdict[str, Bytes] = defaultdict(frozenset)
-        self._iterate(self._add_last, lambda _, production: {s.name for s in production if isinstance(s, Ref)})
-        self._iterate(self._add_preceding, lambda name, _: {name})
+        self._occurrences: defaultdict[str, list[tuple[str, Production, int]]] = defaultdict(list)
+        """The productions in which a nonterminal occurs, with their own nonterminal and the place."""
+        for name, productions in grammar.rules.items():
+            for production in productions:
+                for at, symbol in enumerate(production):
+                    if isinstance(symbol, Ref):
+                        self._occurrences[symbol.name].append((name, production, at))
 
-    def _iterate(
-        self, add: Callable[[str, Production], set[str]], reads: Callable[[str, Production], Iterable[str]]
-    ) -> None:
-        """Apply `add` to all productions, and again to those that read a nonterminal that it changed."""
-        readers: defaultdict[str, list[int]] = defaultdict(list)
-        for number, (name, production) in enumerate(self._productions):
-            for read in reads(name, production):
-                readers[read].append(number)
-        agenda = deque(range(len(self._productions)))
-        waiting = set(agenda)
+    def preceding(self, name: str) -> Bytes:
+        """Return the bytes that may directly precede a nonterminal."""
+        before: list[Symbol] = []
+        agenda, seen = [name], {name}
         while agenda:
-            number = agenda.popleft()
-            waiting.discard(number)
-            for changed in add(*self._productions[number]):
-                new = [reader for reader in readers[changed] if reader not in waiting]
-                agenda.extend(new)
-                waiting.update(new)
+            for head, production, at in self._occurrences[agenda.pop()]:
+                earlier = production[:at]
+                before += self._last_symbols(earlier)
+                if head not in seen and all(map(self._is_nullable, earlier)):
+                    seen.add(head)
+                    agenda.append(head)
+        return self._last_bytes(before)
 
-    def _add_last(self, name: str, production: Production) -> set[str]:
-        found = self.last[name]
+    def _last_bytes(self, agenda: list[Symbol]) -> Bytes:
+        """Return the last bytes of the texts of some symbols."""
+        found, seen = set[int](), set[str]()
+        while agenda:
+            symbol = agenda.pop()
+            if isinstance(symbol, Chars):
+                found |= class_last_bytes(symbol)
+            elif isinstance(symbol, Text):
+                found.update(symbol.text.encode()[-1:])
+            elif symbol.name not in seen:
+                seen.add(symbol.name)
+                for production in self._rules.get(symbol.name, ()):
+                    agenda += self._last_symbols(production)
+        return frozenset(found)
+
+    def _last_symbols(self, production: Production) -> Iterator[Symbol]:
+        """Yield the symbols whose text may be the last one that is not empty."""
         for symbol in reversed(production):
-            found |= self._last_of(symbol)
+            yield symbol
             if not self._is_nullable(symbol):
-                break
-        if found == self.last[name]:
-            return set()
-        self.last[name] = found
-        return {name}
-
-    def _add_preceding(self, name: str, production: Production) -> set[str]:
-        changed = set()
-        before = self.preceding[name]
-        for symbol in production:
-            if isinstance(symbol, Ref) and not before <= self.preceding[symbol.name]:
-                self.preceding[symbol.name] |= before
-                changed.add(symbol.name)
-            last = self._last_of(symbol)
-            before = before | last if self._is_nullable(symbol) else last
-        return changed
+                return
 
     def _is_nullable(self, symbol: Symbol) -> bool:
         if isinstance(symbol, Ref):
             return symbol.name in self._nullable
         return isinstance(symbol, Text) and not symbol.text
-
-    def _last_of(self, symbol: Symbol) -> Bytes:
-        if isinstance(symbol, Ref):
-            return self.last[symbol.name]
-        if isinstance(symbol, Chars):
-            return class_last_bytes(symbol)
-        return frozenset(symbol.text.encode()[-1:])
 
 
 def class_last_bytes(chars: Chars) -> Bytes:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from fewparse.constrain.copy_spans import can_be_copied
 from fewparse.constrain.engine import spell
 from fewparse.domains.domain import Domain
-from fewparse.domains.examples import numbered_examples
+from fewparse.domains.examples import not_returned, not_used, numbered_examples
 from fewparse.errors import ExecutionError, InvalidProgram, ModelError, caret
 from fewparse.example import TARGETS, Example, Target
 from fewparse.files import exists
@@ -76,6 +76,7 @@ class Check:
         for located in self._examples:
             self._checked["held-out examples" if located.held_out else "examples"] += 1
             findings += self._check_example(located)
+        findings += self._not_derived(findings)
         findings += self._ambiguity()
         findings += self._repetitions()
         findings += self._missing_tokens()
@@ -126,7 +127,7 @@ class Check:
         if located.invalid is not None:
             shown = caret(example.program, located.invalid.at or 0)
             message = f"the program {located.invalid.message}\n{shown}"
-            yield Finding("error", "ill-formed", message, located.location)
+            yield self._ill_formed(message, located)
             return
         if self._has_grammar:
             yield from self._check_text(example.program, "program", located)
@@ -138,13 +139,33 @@ class Check:
             try:
                 self._domain.execute(example.program)
             except ExecutionError as error:
-                yield Finding("error", "execution", f"{example.program} fails: {error.message}", located.location)
+                level: Level = "warning" if self._is_benchmark else "error"
+                yield Finding(level, "execution", f"{example.program} fails: {error.message}", located.location)
+
+    def _ill_formed(self, message: str, located: LocatedExample) -> Finding:
+        """Return the finding for an example that the grammar does not derive: one of a benchmark is not used."""
+        return Finding("note" if self._is_benchmark else "error", "ill-formed", message, located.location)
+
+    @property
+    def _is_benchmark(self) -> bool:
+        """Whether the examples are published ones, which the user cannot change."""
+        return self._domain.data != self._domain.folder
+
+    def _not_derived(self, findings: list[Finding]) -> Iterator[Finding]:
+        """Yield how many examples of a benchmark the grammar does not derive."""
+        locations = {finding.location for finding in findings if finding.kind == "ill-formed"}
+        for held_out in (False, True):
+            among = [located for located in self._examples if located.held_out == held_out]
+            count = sum(located.location in locations for located in among)
+            if count and self._is_benchmark:
+                message = not_returned(count, len(among)) if held_out else not_used(count, len(among))
+                yield Finding("warning", "ill-formed", message)
 
     def _check_text(self, text: str, target: Target, located: LocatedExample) -> Iterator[Finding]:
         forest = self._parsers[target].parse(text)
         if isinstance(forest, ParseFailure):
             shown = f"the {target} {forest.reason}\n{caret(text, forest.at)}"
-            yield Finding("error", "ill-formed", shown, located.location)
+            yield self._ill_formed(shown, located)
             return
         self._counts[target].append((forest.count(), text))
         names = self._domain.constraint_kind.copied_rules

@@ -1,10 +1,12 @@
 """The kinds of `[constraint]` in domain.toml; each builds the constraint of a parse from a domain."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import copied_characters, copy_spans
@@ -31,6 +33,13 @@ if TYPE_CHECKING:
     from fewparse.domains.schema import ConstraintTable
 
 
+class Quotation(NamedTuple):
+    """How programs quote text: `pattern` finds a kind of text and the text, `template` writes both."""
+
+    pattern: re.Pattern[str]
+    template: str
+
+
 class ConstraintKind(ABC):
     """Defines which outputs of a domain are well-formed.
 
@@ -47,10 +56,18 @@ class ConstraintKind(ABC):
     """Whether text can be required to be copied from the utterance."""
     needs_examples: ClassVar[bool] = False
     """Whether the constraint is made from the examples."""
+    quotation: ClassVar[Quotation] = Quotation(re.compile(r'(\S+) "([^"]+)"'), '{} "{}"')
+    """How programs quote text: after a word, which is its kind."""
 
     def __init__(self, domain: "Domain") -> None:
         self.domain = domain
         self.settings = domain.table.constraint
+
+    def for_domain(self, domain: "Domain") -> Self:
+        """Return the constraint for a domain that differs in its examples only, with what is loaded already."""
+        changed = copy(self)
+        changed.domain = domain
+        return changed
 
     @abstractmethod
     def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
@@ -77,6 +94,11 @@ class ConstraintKind(ABC):
         return ""
 
     @property
+    def known_texts(self) -> Mapping[str, Sequence[str]]:
+        """Texts that programs may quote, by kind, in addition to those in the examples; by default, none."""
+        return {}
+
+    @property
     def grammar(self) -> Grammar | SynchronousGrammar | None:
         """The grammar; None if there is none."""
         return None
@@ -97,6 +119,14 @@ class ConstraintKind(ABC):
 
     def check(self, target: Target) -> None:  # noqa: B027 -- optional
         """Raise an error if the constraint cannot be built for a target."""
+
+    @cached_property
+    def utterances(self) -> dict[str, str]:
+        """Canonical utterances of programs that are known, to which more are added."""
+        return {}
+
+    def store(self) -> None:  # noqa: B027 -- optional
+        """Store what is known about programs for later runs."""
 
 
 class GrammarConstraint(ConstraintKind):

@@ -15,15 +15,7 @@ from fewparse.domains.examples import EXAMPLES, OUT_OF_SCOPE, PAIR, UTTERANCE, n
 from fewparse.domains.functions import Function, database_executor, load_function
 from fewparse.domains.schema import DomainTable
 from fewparse.domains.trust import not_trusted
-from fewparse.errors import (
-    DomainError,
-    ExecutionError,
-    InvalidProgram,
-    LimitExceeded,
-    UnknownName,
-    UsageError,
-    caret,
-)
+from fewparse.errors import DomainError, ExecutionError, InvalidProgram, LimitExceeded, UsageError, caret
 from fewparse.example import Example, Target
 from fewparse.files import exists, path_inside, read_text
 from fewparse.grammar.rules import Grammar
@@ -203,30 +195,34 @@ class Domain:
         if target == "program" or all(example.canonical for example in self.examples) or self.translator is None:
             return self
         paired = [self._with_canonical(example, self.translator) for example in self.examples]
+        self.constraint_kind.store()
         usable = tuple(example for example in paired if example is not None)
         if not usable:
             raise UsageError(
                 f"the grammar derives the program of none of the {len(paired)} examples of {self.name}",
                 f"{self._check_command} shows where each of them fails.",
             )
-        targeted = replace(self, examples=usable, underivable=self.underivable + len(paired) - len(usable))
-        shared = {name: self.__dict__[name] for name in LOADED_ONCE if name in self.__dict__}
-        targeted.__dict__.update(shared)
-        return targeted
+        return self.with_examples(usable, self.underivable + len(paired) - len(usable))
+
+    def with_examples(self, examples: tuple[Example, ...], underivable: int) -> "Domain":
+        """Return the domain with another pool of examples, and with what is loaded already."""
+        changed = replace(self, examples=examples, underivable=underivable)
+        loaded = {name: self.__dict__[name] for name in LOADED_ONCE if name in self.__dict__}
+        changed.__dict__.update(loaded, constraint_kind=self.constraint_kind.for_domain(changed))
+        return changed
 
     def _with_canonical(self, example: Example, translator: Translator) -> Example | None:
-        if example.canonical:
-            return example
-        translation = translator.to_utterance(example.program)
-        if translation.best is not None:
-            return replace(example, canonical=translation.best)
-        if self.data != self.folder:
-            return None
-        raise DomainError(
-            f"the program {example.program} {translation.error}",
-            self.data / EXAMPLES,
-            hint=f"{self._check_command} lists all such examples.",
-        )
+        known = self.constraint_kind.utterances
+        if not example.canonical and example.program not in known:
+            translation = translator.to_utterance(example.program)
+            if translation.best is None and self.data != self.folder:
+                return None
+            if translation.best is None:
+                message = f"the program {example.program} {translation.error}"
+                hint = f"{self._check_command} lists all such examples."
+                raise DomainError(message, self.data / EXAMPLES, hint=hint)
+            known[example.program] = translation.best
+        return replace(example, canonical=example.canonical or known[example.program])
 
     @property
     def _check_command(self) -> str:
@@ -242,10 +238,6 @@ class Domain:
         names = self.table.retrieve.fold
         if not names:
             return None
-        for name in names:
-            if name not in self.grammar.rules:
-                hint = "Add a rule of that name to the grammar, or remove it from `fold` in domain.toml."
-                raise UnknownName("rule to fold", name, self.grammar.rules, hint)
         return folding(rules_of_words(self.grammar, names))
 
     def template(self, name: str | None = None) -> Template:

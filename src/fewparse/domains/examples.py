@@ -52,3 +52,15 @@ def read_example(text: str, number: int, path: Path, required: Sequence[str]) ->
         if not value.get(key, "").strip():
             raise mistake(f"`{key}` is missing or empty", 1)
     return Example(**{"utterance": "", "program": "", **value})
+
+
+def not_used(count: int, total: int) -> str:
+    """Say how many training examples of a benchmark the grammar does not derive."""
+    return f"not used, because the grammar does not derive them: {count} of {total} examples"
+
+
+def not_returned(count: int, total: int) -> str:
+    """Say how many held-out examples of a benchmark the grammar does not derive."""
+    return (
+        f"no parse can return them, because the grammar does not derive them: {count} of {total} held-out examples"
+    )

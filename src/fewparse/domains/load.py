@@ -109,7 +109,7 @@ def load_domain(
         raise UsageError(f"the pool is {pool} of {len(examples)} examples", "Use at least one, at most all.")
     chosen = tuple(map(domain.without_foreign_canonical, examples[: pool or table.pool]))
     usable = tuple(example for example in chosen if is_canonical(example.program, domain))
-    return replace(domain, examples=usable, underivable=len(chosen) - len(usable))
+    return domain.with_examples(usable, len(chosen) - len(usable))
 
 
 def is_canonical(program: str, domain: Domain) -> bool:

@@ -96,6 +96,23 @@ class Grammar:
             for production in productions
         )
 
+    @cached_property
+    def nullable(self) -> set[str]:
+        """The nonterminals that derive the empty string."""
+        return deriving_names(self, matches_empty)
+
+    @cached_property
+    def trimmed(self) -> "Trimmed":
+        """The grammar without unproductive nonterminals, and then without unreachable ones."""
+        productive = productive_names(self)
+        remaining = productive_rules(self, productive)
+        reachable = reachable_names(remaining, self.start)
+        return Trimmed(
+            replace(self, rules={name: rules for name, rules in remaining.items() if name in reachable}),
+            tuple(sorted(undefined(self) | set(self.rules) - productive)),
+            tuple(sorted(set(remaining) - reachable)),
+        )
+
     def with_rules(self, rules: Mapping[str, tuple[Production, ...]]) -> "Grammar":
         """Return a copy with some rules replaced or added."""
         return replace(self, rules={**self.rules, **rules})
@@ -118,14 +135,7 @@ class Trimmed(NamedTuple):
 
 def trim(grammar: Grammar) -> Trimmed:
     """Remove unproductive nonterminals, then unreachable ones."""
-    productive = productive_names(grammar)
-    remaining = productive_rules(grammar, productive)
-    reachable = reachable_names(remaining, grammar.start)
-    return Trimmed(
-        replace(grammar, rules={name: rules for name, rules in remaining.items() if name in reachable}),
-        tuple(sorted(undefined(grammar) | set(grammar.rules) - productive)),
-        tuple(sorted(set(remaining) - reachable)),
-    )
+    return grammar.trimmed
 
 
 def productive_rules(grammar: Grammar, productive: set[str]) -> dict[str, tuple[Production, ...]]:
@@ -159,32 +169,39 @@ def productive_names(grammar: Grammar) -> set[str]:
 
 def nullable_names(grammar: Grammar) -> set[str]:
     """Return the nonterminals that derive the empty string."""
-    return deriving_names(grammar, matches_empty)
+    return grammar.nullable
 
 
 def deriving_names(grammar: Grammar, usable: Callable[[Text | Chars], bool]) -> set[str]:
     """Return the nonterminals with a derivation whose terminals are all usable, in linear time."""
-    users: dict[str, list[tuple[str, int]]] = {}
-    missing: dict[tuple[str, int], int] = {}
+    users: dict[str, list[int]] = {}
+    heads: list[str] = []
+    missing: list[int] = []
     agenda: list[str] = []
     for name, productions in grammar.rules.items():
-        for number, production in enumerate(productions):
-            needs = {s.name for s in production if isinstance(s, Ref)}
-            if all(isinstance(s, Ref) or usable(s) for s in production):
-                missing[name, number] = len(needs)
+        for production in productions:
+            needs = set[str]()
+            for symbol in production:
+                if isinstance(symbol, Ref):
+                    needs.add(symbol.name)
+                elif not usable(symbol):
+                    break
+            else:
                 for need in needs:
-                    users.setdefault(need, []).append((name, number))
+                    users.setdefault(need, []).append(len(heads))
                 if not needs:
                     agenda.append(name)
+                heads.append(name)
+                missing.append(len(needs))
     found: set[str] = set()
     while agenda:
         name = agenda.pop()
         if name not in found:
             found.add(name)
-            for user, number in users.get(name, ()):
-                missing[user, number] -= 1
-                if not missing[user, number]:
-                    agenda.append(user)
+            for number in users.get(name, ()):
+                missing[number] -= 1
+                if not missing[number]:
+                    agenda.append(heads[number])
     return found
 
 

@@ -40,6 +40,8 @@ KEYWORDS = {
 }
 ASSERTIONS = frozenset(("type", *(keyword for keywords in KEYWORDS.values() for keyword in keywords)))
 MAX_SELECTIONS = 64
+MAX_LEAST = 10_000
+"""The largest minimum of characters, items or properties: longer texts are never generated to their end."""
 
 
 class AssertionWriter:
@@ -57,6 +59,9 @@ class AssertionWriter:
     def write(self) -> list[Emitted]:
         """Return schemas that together say what the assertions say."""
         before = set(self._types)
+        for keyword in ("minLength", "minItems", "minProperties"):
+            if (count(self._schema, keyword) or 0) > MAX_LEAST:
+                raise self._part.fail([keyword], f"more than {MAX_LEAST:,} cannot be enforced")
         for kind, write in (
             ("number", self._numbers),
             ("string", self._strings),

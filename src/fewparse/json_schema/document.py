@@ -107,6 +107,9 @@ class Document:
             if isinstance(value, dict):
                 paths[id(value)] = path
                 agenda += [(member, (*path, key)) for key, member in value.items()]
+                if isinstance(value.get("items"), bool) and "additionalItems" in value and self.uri != NEWEST:
+                    message = "it has no effect beside such `items`"  # and `jsonschema` raises a TypeError
+                    raise self.error([*path, "additionalItems"], message, "Remove it.")
                 if not all(map(is_unicode, value)):
                     raise self.error(path, "a key contains a lone surrogate")
             elif isinstance(value, list):
@@ -193,7 +196,7 @@ class Subschema:
 
 def read_schema(path: Path) -> Document:
     """Return the schema of a file: a JSON object, true or false."""
-    return parse_schema(read_text(path, SchemaError, GRAMMAR_BYTES), path)
+    return parse_schema(read_text(path, SchemaError, GRAMMAR_BYTES).removeprefix("\ufeff"), path)
 
 
 def parse_schema(source: str, path: Path | str) -> Document:

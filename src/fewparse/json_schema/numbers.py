@@ -172,6 +172,11 @@ def constant(value: float) -> float | int:
 
 def has_common_multiple(first: float, second: float) -> bool:
     """Return whether the engine computes the least common multiple of two divisors: it has 32 bits for it."""
-    places = [max(0, -int(exact(number).as_tuple().exponent)) for number in (first, second)]
+    places = [decimal_places(number) for number in (first, second)]
     scaled = [exact(number).scaleb(max(places)) for number in (first, second)]
     return scaled[0] * scaled[1] <= MAX_DIVISOR
+
+
+def decimal_places(number: float) -> int:
+    """Return the number of decimal places of a number."""
+    return max(0, -int(exact(number).as_tuple().exponent))

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
 from fewparse.errors import DataError, FewparseError, ModelUnavailable
-from fewparse.files import os_reason, read_bytes, write_atomically
+from fewparse.files import cache_folder, os_reason, read_bytes, write_atomically
 from fewparse.lm.gguf import file_sha256
 
 RECORD = "checked-files.json"
@@ -23,12 +21,6 @@ MAX_RECORD_BYTES = 4_000_000
 MAX_ENTRIES = 1_000
 RECENT_SECONDS = 2
 """A file changed this recently may change again without a change of its times."""
-
-
-def cache_folder() -> Path:
-    """Return the folder for files that can be restored: `FEWPARSE_CACHE` or the user's cache directory."""
-    chosen = os.environ.get("FEWPARSE_CACHE")
-    return Path(chosen) if chosen else user_cache_path("fewparse")
 
 
 def checked_sha256(path: Path) -> str:

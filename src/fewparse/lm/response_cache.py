@@ -17,8 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fewparse.files import cache_folder
 from fewparse.lm import response_store
-from fewparse.lm.weights import cache_folder
 
 T = TypeVar("T")
 DEFAULT_LIMIT = 1 << 30

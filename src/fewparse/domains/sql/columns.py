@@ -123,7 +123,7 @@ class SchemaRules:
                 yield same(f"{base}_{member_id}", Ref(f"{base}_{scope_id}"))
 
     def foreign_key_rule(self, name: str, key: ForeignKey, one: Member, other: Member) -> PairedRule:
-        """Return a rule for the condition by which a foreign key relates two members, those of `one` first."""
+        """Return a rule of programs for the condition by which a foreign key relates members, `one` first."""
         columns, other_columns = key.columns, key.other_columns
         if key.table != one.table:
             columns, other_columns = other_columns, columns
@@ -131,7 +131,7 @@ class SchemaRules:
         for a, b in zip(columns, other_columns, strict=True):
             symbols += [Text(" AND ")] if symbols else []
             symbols += [*self._qualified(one, a), Text(" = "), *self._qualified(other, b)]
-        return PairedRule(name, tuple(symbols), (Pairing((), (None,) * len(symbols)),))
+        return PairedRule(name, tuple(symbols), ())
 
     def _qualified(self, member: Member, column: str) -> tuple[Symbol, Symbol]:
         """Return the symbols of a column with its prefix."""

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from fewparse.domains.sql.identifiers import string_literal
 from fewparse.domains.sql.joins import is_link
+from fewparse.domains.sql.names import Text
 from fewparse.domains.sql.query import (
     Aggregate,
     Between,
@@ -47,7 +48,8 @@ class SubQueries(Protocol):
 class ConditionWriter:
     """Writes conditions of the current query."""
 
-    def __init__(self, values: ExpressionWriter, queries: SubQueries, fail: Fail) -> None:
+    def __init__(self, values: ExpressionWriter, queries: SubQueries, fail: Fail, text: Text) -> None:
+        self._text = text
         self._values = values
         self._queries = queries
         self._fail = fail
@@ -81,6 +83,10 @@ class ConditionWriter:
         return " AND ".join(bracketed(c, write(c)) for c in conditions)  # type: ignore[operator]
 
     def _having(self, condition: Condition) -> str:
+        with self._text.about(condition):
+            return self._written_having(condition)
+
+    def _written_having(self, condition: Condition) -> str:
         if isinstance(condition, Both):
             return f" {condition.operator} ".join(self._having(part) for part in condition.parts)
         left = getattr(condition, "value", None) or getattr(condition, "left", None)
@@ -93,6 +99,10 @@ class ConditionWriter:
         return self._predicate(condition)
 
     def _predicate(self, condition: Condition) -> str:
+        with self._text.about(condition):
+            return self._written(condition)
+
+    def _written(self, condition: Condition) -> str:
         match condition:
             case Both(operator=operator, parts=parts):
                 return f" {operator} ".join(bracketed(part, self._predicate(part)) for part in parts)

@@ -1,22 +1,24 @@
 """The constraint `sql`: queries over exactly the tables and columns of a database."""
 
 import json
+import re
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, ValidationError
 
-from fewparse.domains.constraints import GrammarConstraint
+from fewparse.domains.constraints import GrammarConstraint, Quotation
 from fewparse.domains.functions import database_executor
 from fewparse.domains.schema import ConstraintTable, FileName, Names
+from fewparse.domains.sql.cache import SqlCache
 from fewparse.domains.sql.connection import open_database
 from fewparse.domains.sql.database import Database
 from fewparse.domains.sql.describe import describe
 from fewparse.domains.sql.english import Phrases
 from fewparse.domains.sql.grammar import FREE_TEXT, sql_grammar
-from fewparse.domains.sql.normal_form import canonical_sql
 from fewparse.domains.sql.reflect import reflect
+from fewparse.domains.sql.value_sets import value_sets
 from fewparse.domains.trust import not_trusted
 from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, SqlError, UsageError
 from fewparse.files import exists, read_text
@@ -39,6 +41,8 @@ class SqlConstraint(GrammarConstraint):
 
     table = SqlTable
     settings: SqlTable
+    quotation: ClassVar[Quotation] = Quotation(re.compile(r"(\w+) = '([^']+)'"), "{} = '{}'")
+    """The kind of a text is the column that it is compared with."""
 
     @property
     def synchronous(self) -> bool:
@@ -48,13 +52,26 @@ class SqlConstraint(GrammarConstraint):
     @property
     def copied_rules(self) -> tuple[str, ...]:
         """The rules of free text that the grammar has: a schema may have no text."""
-        rules = self.grammar.side("program").rules
+        rules = self.domain.grammar.rules
         return tuple(name for name in self.settings.copy_rules if name in rules)
 
     @cached_property
     def grammar(self) -> SynchronousGrammar:
         """The grammar of queries and their English, made from the schema."""
-        return sql_grammar(self.database, self.phrases)
+        return self._cache.grammar(lambda: sql_grammar(self.database, self.phrases))
+
+    @cached_property
+    def _cache(self) -> SqlCache:
+        return SqlCache(self.database, self.phrases)
+
+    @property
+    def utterances(self) -> dict[str, str]:
+        """Canonical utterances of queries that are known, also from earlier runs."""
+        return self._cache.utterances
+
+    def store(self) -> None:
+        """Store what is known about queries for later runs."""
+        self._cache.store_queries()
 
     @cached_property
     def database(self) -> Database:
@@ -93,24 +110,30 @@ class SqlConstraint(GrammarConstraint):
         return Phrases.read(self.domain.data_file(self.settings.phrases), self.database)
 
     @property
+    def known_texts(self) -> dict[str, list[str]]:
+        """The known values of all columns, by the name of the column."""
+        texts: dict[str, dict[str, None]] = {}
+        for (_, column), values in value_sets(self.database).items():
+            texts.setdefault(column, {}).update(dict.fromkeys(value for value in values if "'" not in value))
+        return {column: list(values) for column, values in texts.items()}
+
+    @property
     def description(self) -> str:
         """A line for each table."""
         return describe(self.database)
 
     def canonical_program(self, program: str) -> str:
         """Return a query in the normal form; raise `InvalidProgram` if it is none over the schema."""
-        if program not in self._normal_forms:
+        normal_forms = self._cache.normal_forms
+        if program not in normal_forms:
             try:
+                from fewparse.domains.sql.normal_form import canonical_sql  # slow to import
+
                 normal = canonical_sql(program, self.database)
             except SqlError as error:
                 raise invalid_program(error, program) from None
-            self._normal_forms |= {program: normal, normal: normal}
-        return self._normal_forms[program]
-
-    @cached_property
-    def _normal_forms(self) -> dict[str, str]:
-        """Queries whose normal form is known, by their text."""
-        return {}
+            normal_forms |= {program: normal, normal: normal}
+        return normal_forms[program]
 
 
 def invalid_program(error: SqlError, program: str) -> InvalidProgram:

@@ -61,6 +61,11 @@ class ExpressionReader:
 
     def expression(self, node: exp.Expression) -> Expression:
         """Return an expression."""
+        found = self._expression(node)
+        self._names.text.place(found, node)
+        return found
+
+    def _expression(self, node: exp.Expression) -> Expression:
         match node:
             case exp.Paren() | exp.Alias():
                 return self.expression(node.this)
@@ -98,7 +103,7 @@ class ExpressionReader:
         inner = self.expression(node.this)
         if isinstance(inner, Value) and target in ("DATE", "TIMESTAMP", "DATETIME", "TIME", "TEXT", "VARCHAR"):
             return inner
-        if target in INTEGER_TYPES:
+        if target in INTEGER_TYPES and is_integer(inner):
             return inner
         if target in REAL_TYPES:
             parent = node.parent
@@ -137,6 +142,11 @@ class ExpressionReader:
 
     def condition(self, node: exp.Expression, negated: bool = False) -> Condition:
         """Return a condition, or its negation."""
+        found = self._condition(node, negated)
+        self._names.text.place(found, node)
+        return found
+
+    def _condition(self, node: exp.Expression, negated: bool) -> Condition:
         match node:
             case exp.Paren():
                 return self.condition(node.this, negated)
@@ -155,7 +165,7 @@ class ExpressionReader:
                 pattern = self.expression(node.expression)
                 if not isinstance(pattern, Value):
                     self._fail("LIKE takes a pattern in quotation marks", node)
-                return Like(self.expression(node.this), pattern.text, negated)
+                return Like(self.expression(node.this), pattern.text, negated != bool(node.args.get("negate")))
             case exp.Is():
                 return self._is(node, negated)
             case exp.Exists():
@@ -191,6 +201,8 @@ class ExpressionReader:
         if query is not None:
             return In(value, self._query(query), negated)
         choices = [self.expression(choice) for choice in node.expressions]
+        if not choices:
+            self._fail("IN takes at least one value", node)
         if len(choices) == 1:
             return Comparison("<>" if negated else "=", value, choices[0])
         return In(value, tuple(choices), negated)
@@ -225,6 +237,18 @@ def truth(column: ColumnOf, true: bool) -> Condition:
     if described is not None and described.type == "integer":
         return Comparison("<>" if true else "=", column, Value("int", "0"))
     return Comparison("=", column, Value("bool", "TRUE" if true else "FALSE"))
+
+
+def is_integer(expression: Expression) -> bool:
+    """Return whether an expression is an integer whatever the rows are."""
+    match expression:
+        case ColumnOf(source=source, name=name):
+            return source.query is None and source.columns[name].type == "integer"
+        case Calculation(operator=operator, left=left, right=right):
+            return operator != "*" and is_integer(left) and is_integer(right)
+        case Aggregate(function=function, argument=argument):
+            return function == "COUNT" or (function != "AVG" and argument is not None and is_integer(argument))
+    return isinstance(expression, Value) and expression.kind == "int"
 
 
 def is_number(expression: Expression) -> bool:

@@ -118,8 +118,7 @@ class SqlDomain:
     @property
     def question(self) -> str:
         """A question to try."""
-        words = re.sub(r"[\W_]+", " ", self.database.tables[0].name).strip()
-        return f"how many {words or 'rows'} are there?"
+        return f"how many {Phrases(self.database).plural[self.database.tables[0].name]} are there?"
 
     def propose(self, count: int, seed: int) -> list[Example]:
         """Return up to `count` examples whose queries have an answer; raise `UsageError` if none is executed."""

@@ -6,7 +6,7 @@ sub-queries are shared by all queries: the size is linear in columns, tables and
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from fewparse.domains.sql.columns import SchemaRules, item_name, same
@@ -16,7 +16,7 @@ from fewparse.domains.sql.scopes import Member, Scope, members_of, scopes_of
 from fewparse.domains.sql.templates import Binding, Instances, Template, templates
 from fewparse.domains.sql.types import TYPE_OF_KIND, TYPES, Type, kind_of
 from fewparse.errors import DomainError
-from fewparse.grammar.rules import Production, Ref, Symbol, productive_names, reachable_names
+from fewparse.grammar.rules import Grammar, Production, Ref, Symbol, productive_names, reachable_names
 from fewparse.grammar.synchronous import PairedRule, Pairing, SynchronousGrammar
 
 FREE_TEXT = ("text", "fragment", "pattern")
@@ -81,6 +81,7 @@ class Builder:
         self._types: dict[str, tuple[Type, ...]] = {}
         """The types of the columns of a scope or table, by identifier."""
         self._full: set[str] = set()
+        self._calculating: set[str] = set()
         self._sequences: dict[tuple[str, ...], str] = {}
         self._pairs: dict[tuple[str, str], None] = {}
         self._keyed: set[str] = set()
@@ -148,6 +149,8 @@ class Builder:
         self._types[scope_id] = tuple(kind for kind in TYPES if kind in found)
         if self._scopes.is_full(scope):
             self._full.add(scope_id)
+        if scope in self._scopes.calculating:
+            self._calculating.add(scope_id)
         for member in scope.members:
             self._member(member)
         self._rules += self._schema.join_rules(scope_id, scope.members)
@@ -204,7 +207,8 @@ class Builder:
         for binding in self._bindings.get(template.parameters - {"Y", "Z"}, ()):
             scope = binding.get("S") or binding.get("J")
             omitted = self._omitted_of_full if scope in self._full else self._omitted
-            if scope is not None and template.base in omitted:
+            calculates = scope in self._calculating and template.base in ARITHMETIC
+            if scope is not None and template.base in omitted and not calculates:
                 continue
             if template.base in ("onlink", "onjoin") and binding.get("E", binding.get("Q")) in self._keyed:
                 continue
@@ -224,24 +228,27 @@ class Builder:
 
 def useful(rules: list[PairedRule]) -> tuple[PairedRule, ...]:
     """Return the rules that occur in a derivation, without names that only stand for another one."""
-    while True:
-        grammar = SynchronousGrammar(tuple(rules))
-        sides = grammar.side("utterance"), grammar.side("program")
-        productive = productive_names(sides[0]) & productive_names(sides[1])
-        kept = [rule for rule in rules if all(name in productive for name in names_in(rule))]
-        if len(kept) == len(rules):
-            break
-        rules = kept
-    reached = set[str]()
-    for side in sides:
-        reached |= reachable_names(side.rules, side.start)
-    return without_aliases([rule for rule in rules if rule.name in reached])
+    productive = productive_names(both_sides(rules))
+    kept = [rule for rule in rules if all(name in productive for name in names_in(rule))]
+    reached = reachable_names(both_sides(kept).rules, "start")
+    return without_aliases([rule for rule in kept if rule.name in reached])
+
+
+def both_sides(rules: Iterable[PairedRule]) -> Grammar:
+    """Return a grammar with a production for each rule, of the symbols of both sides."""
+    found: dict[str, list[Production]] = {}
+    for rule in rules:
+        utterances = (symbol for pairing in rule.pairings for symbol in pairing.utterance)
+        found.setdefault(rule.name, []).append((*(rule.program or ()), *utterances))
+    return Grammar({name: tuple(productions) for name, productions in found.items()})
 
 
 def names_in(rule: PairedRule) -> Iterator[str]:
     """Yield the nonterminals that a rule uses."""
     for production in (rule.program or (), *(pairing.utterance for pairing in rule.pairings)):
-        yield from (symbol.name for symbol in production if isinstance(symbol, Ref))
+        for symbol in production:
+            if isinstance(symbol, Ref):
+                yield symbol.name
 
 
 def without_aliases(rules: list[PairedRule]) -> tuple[PairedRule, ...]:
@@ -260,6 +267,8 @@ def without_aliases(rules: list[PairedRule]) -> tuple[PairedRule, ...]:
         return symbol
 
     def production(symbols: Production) -> Production:
+        if not any(isinstance(symbol, Ref) and symbol.name in aliases for symbol in symbols):
+            return symbols
         return tuple([replaced(symbol) for symbol in symbols])
 
     return tuple(

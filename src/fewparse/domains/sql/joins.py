@@ -1,21 +1,14 @@
 """Put the tables of a FROM clause in order, each joined with one before it by conditions in ON."""
 
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from fewparse.domains.sql.database import Database
+from fewparse.domains.sql.names import Text
 from fewparse.domains.sql.query import ColumnOf, Comparison, Condition, Join, Select, Source
 from fewparse.domains.sql.types import JOIN_KINDS, kind_of
 
 
-class Fail(Protocol):
-    """Raises `SqlError`."""
-
-    def __call__(self, message: str, node: None = None, hint: str | None = None) -> NoReturn:
-        """Raise the error."""
-        ...
-
-
-def ordered_joins(select: Select, database: Database, fail: Fail) -> tuple[list[Join], list[Condition]]:
+def ordered_joins(select: Select, database: Database, text: Text) -> tuple[list[Join], list[Condition]]:
     """Return the joins of a query in canonical order, and its other conditions.
 
     Inner joins start with the first table of the schema; then follows always the first table that is joined with
@@ -27,11 +20,11 @@ def ordered_joins(select: Select, database: Database, fail: Fail) -> tuple[list[
     rest = [c for c in select.where if c not in links]
     if any(join.outer for join in select.joins):
         found = [
-            placed(join, select.sources[:index], links, database, fail) for index, join in enumerate(select.joins)
+            placed(join, select.sources[:index], links, database, text) for index, join in enumerate(select.joins)
         ]
     else:
-        found = in_schema_order(select.sources, links, database, fail)
-    used = [condition for join in found for condition in join.conditions]
+        found = in_schema_order(select.sources, links, database, text)
+    used = [condition for join in found if not join.outer for condition in join.conditions]
     return found, [c for c in links if c not in used and reversed_link(c) not in used] + rest
 
 
@@ -82,7 +75,7 @@ def between(condition: Condition, source: Source, earlier: list[Source]) -> bool
     return source in sides and any(side in earlier for side in sides)
 
 
-def placed(join: Join, earlier: list[Source], links: list[Condition], database: Database, fail: Fail) -> Join:
+def placed(join: Join, earlier: list[Source], links: list[Condition], database: Database, text: Text) -> Join:
     """Return a join with its conditions, where a LEFT JOIN keeps those of the query."""
     if not earlier:
         return Join(join.source)
@@ -91,19 +84,20 @@ def placed(join: Join, earlier: list[Source], links: list[Condition], database: 
             if not is_link(condition, [*earlier, join.source], database) or not between(
                 condition, join.source, earlier
             ):
-                fail(
-                    "the condition of LEFT JOIN must equate columns of both tables, of the same type",
-                    hint="Other conditions belong in WHERE, or the query is outside the language.",
-                )
+                with text.about(condition):
+                    text.fail(
+                        "the condition of LEFT JOIN must equate columns of both tables, of the same type",
+                        hint="Other conditions belong in WHERE, or the query is outside the language.",
+                    )
         conditions = join.conditions
     else:
         conditions = [condition for condition in links if between(condition, join.source, earlier)]
     if not conditions:
-        not_joined([*earlier, join.source], fail)
+        not_joined([*earlier, join.source], text)
     return Join(join.source, [oriented(condition, join.source) for condition in conditions], join.outer)
 
 
-def in_schema_order(sources: list[Source], links: list[Condition], database: Database, fail: Fail) -> list[Join]:
+def in_schema_order(sources: list[Source], links: list[Condition], database: Database, text: Text) -> list[Join]:
     """Return inner joins in canonical order."""
     order = {table.name: index for index, table in enumerate(database.tables)}
     waiting = sorted(sources, key=lambda source: order[source.table])
@@ -117,14 +111,14 @@ def in_schema_order(sources: list[Source], links: list[Condition], database: Dat
                 waiting.remove(source)
                 break
         else:
-            not_joined(sources, fail)
+            not_joined(sources, text)
     return found
 
 
-def not_joined(sources: list[Source], fail: Fail) -> NoReturn:
+def not_joined(sources: list[Source], text: Text) -> NoReturn:
     """Raise `SqlError` for tables without a condition that joins them."""
     tables = ", ".join(source.table for source in sources)
-    fail(
+    text.fail(
         f"the tables {tables} are not joined by equal columns of the same type",
         hint="Join them with ON a.x = b.y.",
     )

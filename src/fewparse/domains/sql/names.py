@@ -1,6 +1,7 @@
 """What the names of a query refer to: tables, columns of the queries around it, or text in double quotes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import NoReturn, TypeVar
@@ -19,15 +20,45 @@ class Text:
 
     def __init__(self, sql: str) -> None:
         self._sql = sql
+        self._places: dict[object, tuple[object, int]] = {}
+        self._current: list[int] = []
+
+    def place(self, value: object, node: exp.Expr) -> None:
+        """Remember from which part of the query a value was read."""
+        if (at := start_of(node)) is not None:
+            self._places.setdefault(place_key(value), (value, at))
+
+    @contextmanager
+    def about(self, value: object) -> Iterator[None]:
+        """Let errors without a node be those of the part of the query from which a value was read."""
+        known = self._places.get(place_key(value))
+        if known is None:
+            yield
+            return
+        self._current.append(known[1])
+        try:
+            yield
+        finally:
+            self._current.pop()
 
     def fail(self, message: str, node: exp.Expr | None = None, hint: str | None = None) -> NoReturn:
-        """Raise `SqlError` for a part of the query."""
-        self.fail_at(message, None if node is None else start_of(node), hint)
+        """Raise `SqlError` for a part of the query, or else for the one that is being processed."""
+        current = self._current[-1] if self._current else None
+        self.fail_at(message, current if node is None else start_of(node), hint)
 
     def fail_at(self, message: str, at: int | None, hint: str | None = None) -> NoReturn:
         """Raise `SqlError` for an offset into the query."""
         line, column = (None, None) if at is None else line_and_column(self._sql, at)
         raise SqlError(message, "SQL", line, column, self._sql, hint)
+
+
+def place_key(value: object) -> object:
+    """Return what identifies a value: equal ones are the same, such as those that a rewriting has copied."""
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value
 
 
 def start_of(node: exp.Expr) -> int | None:

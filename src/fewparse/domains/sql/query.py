@@ -245,6 +245,12 @@ def derived_query(query: Select) -> Query | None:
     return query.joins[0].source.query if len(query.joins) == 1 else None
 
 
+def patterns_of(select: Select) -> tuple[str, str]:
+    """Return the order of columns and aggregates in a select list, and the same without aggregates at its end."""
+    pattern = "".join("a" if has_aggregate(item) else "g" for item in select.items)
+    return pattern, pattern.rstrip("a") if pattern.startswith("g") else pattern
+
+
 def direction(key: SortKey) -> str:
     """Return the direction of a key of ORDER BY."""
     return " DESC" if key.descending else ""

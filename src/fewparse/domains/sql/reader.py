@@ -105,35 +105,17 @@ class QueryReader:
             groups, having = self._groups(node, items)
             order = self._order(node, items)
             limit, offset = self._limit(node)
-            items, names = self._without_star(items, names, joins, bool(groups))
             distinct = node.args.get("distinct") is not None
+            if any(isinstance(item, Star) for item in items):
+                if any(join.args.get("using") for join in node.args.get("joins") or []):
+                    self._fail("* with USING is not supported", node, "Name the columns, or write ON.")
+                items, names = without_star(items, names, list(frame.sources.values()), distinct)
             return Select(items, joins, where, distinct, groups, having, order, limit, offset, names, frame.outer)
         finally:
             self._names.frames.pop()
             if self._names.frames:
                 inherited = [c for c in frame.outer if c.source not in self._names.frames[-1].sources.values()]
                 self._names.frames[-1].outer += inherited
-
-    def _without_star(
-        self, items: list[Expression], names: list[str], joins: list[Join], grouped: bool
-    ) -> tuple[list[Expression], list[str]]:
-        """Replace `*` by the columns of derived tables, and in joins by the columns of each table in turn."""
-        expand = len(joins) > 1 or any(join.source.query is not None for join in joins)
-        found: list[tuple[Expression, str]] = []
-        for item, name in zip(items, names, strict=True):
-            if isinstance(item, Star) and (expand or item.source is not None or len(items) > 1):
-                for source in [item.source] if item.source else [join.source for join in joins]:
-                    if source.query is not None:
-                        found += [(ColumnOf(source, column), column) for column in source.query.names]
-                    elif len(joins) > 1:
-                        found.append((Star(source), "*"))
-                    elif len(items) == 1:
-                        found.append((Star(), "*"))
-                    else:
-                        found += [(ColumnOf(source, column), column) for column in source.columns]
-            else:
-                found.append((item, name))
-        return [item for item, _ in found], [name for _, name in found]
 
     def _from(self, node: exp.Select, frame: Frame) -> tuple[list[Join], list[Condition]]:
         """Return the sources of the FROM clause, and conditions of inner joins."""
@@ -186,6 +168,7 @@ class QueryReader:
         if lookup(source.alias, frame.sources):
             self._fail(f"two tables in FROM are called `{source.alias}`", node, "Give one of them an alias.")
         frame.add(source)
+        self._names.text.place(source, node)
         return source
 
     def _common_query(self, name: str) -> exp.Expression | None:
@@ -199,7 +182,7 @@ class QueryReader:
         """Read a derived table, which cannot refer to its neighbours."""
         frames, self._names.frames = self._names.frames, []
         try:
-            return self.query(node)
+            return with_columns(self.query(node))
         finally:
             self._names.frames = frames
 
@@ -292,6 +275,36 @@ class QueryReader:
                 self._fail("ORDER BY after a set operation takes a column of its first query", key)
             keys.append(SortKey(Value("int", str(position)), bool(key.args.get("desc"))))
         return keys
+
+
+def without_star(
+    items: list[Expression], names: list[str], sources: list[Source], columns: bool
+) -> tuple[list[Expression], list[str]]:
+    """Replace `*` by all `columns`, or in joins by those of each table in turn; derived tables have columns."""
+    columns = columns or (len(items) > 1 and len(sources) == 1)
+    expand = columns or len(sources) > 1 or any(source.query is not None for source in sources)
+    found: list[tuple[Expression, str]] = []
+    for item, name in zip(items, names, strict=True):
+        if not isinstance(item, Star):
+            found.append((item, name))
+        elif not expand:
+            found.append((Star(), "*"))
+        else:
+            for source in [item.source] if item.source else sources:
+                if columns or source.query is not None:
+                    known = source.columns if source.query is None else source.query.names
+                    found += [(ColumnOf(source, column), column) for column in known]
+                else:
+                    found.append((Star(source), "*"))
+    return [item for item, _ in found], [name for _, name in found]
+
+
+def with_columns(query: Query) -> Query:
+    """Return a derived table with columns instead of `*`."""
+    for select in [query] if isinstance(query, Select) else query.operands:
+        if any(isinstance(item, Star) for item in select.items):
+            select.items, select.names = without_star(select.items, select.names, select.sources, True)
+    return query
 
 
 def nulls_first(dialect: str, descending: bool) -> bool:

@@ -23,6 +23,8 @@ MAX_KEYED_JOINS = 400
 MAX_JOINS_IN_ALL = 420
 MAX_FULL_JOINS = 60
 """If there are more joins of two tables, none of them has arithmetic, sub-queries or set operations of its own."""
+MAX_CALCULATING = 40
+"""The largest number of joins of three and four tables that have arithmetic."""
 MAX_RELATED_TABLES = 12
 """Larger databases have correlated sub-queries along foreign keys only."""
 MAX_TABLES = 40
@@ -147,10 +149,13 @@ class Scopes:
         """Return whether a table may extend a scope: four tables are joined by foreign keys, or all the same."""
         if len(scope.tables) < MAX_JOINED - 1:
             return relation <= SAME_TABLE
-        keys = all(
-            any(self.foreign_keys(one, other) for other in scope.tables if other != one) for one in scope.tables
+        return (relation == FOREIGN_KEY and self._is_keyed(scope)) or set(scope.tables) == {table}
+
+    def _is_keyed(self, scope: Scope) -> bool:
+        """Return whether each table of a scope has a foreign key to another one, or is referred to by one."""
+        return all(
+            any(self.foreign_keys(one, other) for other in set(scope.tables) - {one}) for one in scope.tables
         )
-        return (relation == FOREIGN_KEY and keys) or set(scope.tables) == {table}
 
     @cached_property
     def joins_of_two(self) -> tuple[Scope, ...]:
@@ -173,6 +178,17 @@ class Scopes:
     def is_full(self, scope: Scope) -> bool:
         """Return whether a scope has everything that a single table has."""
         return len(scope.tables) == 1 or (len(scope.tables) == 2 and len(self.joins_of_two) <= MAX_FULL_JOINS)
+
+    def has_arithmetic(self, scope: Scope) -> bool:
+        """Return whether a scope has arithmetic."""
+        return not self.is_large and (self.is_full(scope) or scope in self.calculating)
+
+    @cached_property
+    def calculating(self) -> frozenset[Scope]:
+        """The joins of three and more tables that have arithmetic: by foreign keys, different tables first."""
+        keyed = [scope for scope in self.joins if len(scope.tables) > 2 and self._is_keyed(scope)]
+        keyed.sort(key=lambda scope: len(scope.tables) - len(set(scope.tables)))
+        return frozenset(() if self.is_large else keyed[:MAX_CALCULATING])
 
     def sequences(self, scope: Scope) -> Iterator[tuple[str, ...]]:
         """Yield the orders in which the tables of a scope can be joined: each is related to one before it.

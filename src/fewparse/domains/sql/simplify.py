@@ -39,6 +39,7 @@ class Simplifier:
 
     def __init__(self, database: Database, text: Text) -> None:
         self._database = database
+        self._text = text
         self._fail = text.fail
 
     def query(self, query: Query) -> Query:
@@ -52,6 +53,10 @@ class Simplifier:
         return self._select(with_queries(query, self.query))
 
     def _select(self, select: Select) -> Query:
+        with self._text.about(select.sources[0]):
+            return self._simplified(select)
+
+    def _simplified(self, select: Select) -> Query:
         select.where = [plain_between(condition) for condition in select.where]
         for join in select.joins:
             if join.source.query is not None:
@@ -60,7 +65,9 @@ class Simplifier:
                 merged = self._merged(select, join.source, inner)
                 return merged if merged is not None else select
         select = replace(select, joins=list(select.joins))
-        select.joins, select.where = ordered_joins(select, self._database, self._fail)
+        select.joins, select.where = ordered_joins(select, self._database, self._text)
+        if select.is_aggregated and not select.groups and select.offset:
+            self._fail("OFFSET after aggregates has no rows")
         return self._grouped(without_redundancy(select))
 
     def _merged(self, outer: Select, source: Source, inner: Query) -> Query | None:
@@ -141,10 +148,11 @@ class Simplifier:
         if not all(isinstance(group, ColumnOf) for group in groups):
             self._fail("GROUP BY takes columns only")
         for item in (*select.items, *(key.value for key in select.order)):
-            if isinstance(item, ColumnOf) and item not in groups:
-                groups = self._with_group(select, groups, item)
-            elif not isinstance(item, ColumnOf) and not_aggregated(item):
-                self._fail("an expression that is neither grouped nor an aggregate is not supported")
+            with self._text.about(item):
+                if isinstance(item, ColumnOf) and item not in groups:
+                    groups = self._with_group(select, groups, item)
+                elif not isinstance(item, ColumnOf) and not_aggregated(item):
+                    self._fail("an expression that is neither grouped nor an aggregate is not supported")
         kept: list[Condition] = []
         for condition in select.having:
             if any(map(has_aggregate, values_of(condition))):
@@ -166,8 +174,8 @@ class Simplifier:
         if any(group in equal for group in groups):
             return [*groups, item]
         table = self._database.by_name[item.source.table]
-        key = {ColumnOf(item.source, name) for name in table.primary_key}
-        if key and key <= set(groups):
+        key = [ColumnOf(item.source, name) for name in table.primary_key]
+        if key and all(equal_columns(select, column) & set(groups) for column in key):
             return [*groups, item]
         self._fail(
             f"the column `{item.name}` is neither in GROUP BY nor in an aggregate",

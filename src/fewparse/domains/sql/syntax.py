@@ -11,6 +11,36 @@ from sqlglot.errors import ParseError, SqlglotError
 from fewparse.domains.sql.database import Database
 from fewparse.domains.sql.names import Text
 
+CLAUSES = "with_ order limit offset"
+READ: dict[type[exp.Expr], frozenset[str]] = {
+    kind: frozenset(keys.split())
+    for kind, keys in {
+        exp.Select: "expressions from_ joins where distinct group having "
+        f"windows qualify laterals into pivots sample locks {CLAUSES}",
+        exp.Union: f"this expression distinct {CLAUSES}",
+        exp.Intersect: f"this expression distinct {CLAUSES}",
+        exp.Except: f"this expression distinct {CLAUSES}",
+        exp.Subquery: f"this alias {CLAUSES}",
+        exp.From: "this",
+        exp.Table: "this alias db catalog",
+        exp.TableAlias: "this",
+        exp.CTE: "this alias",
+        exp.Join: "this side kind method on using",
+        exp.Group: "expressions rollup cube grouping_sets all",
+        exp.Ordered: "this desc nulls_first",
+        exp.Limit: "expression",
+        exp.Fetch: "direction count limit_options",
+        exp.LimitOptions: "rows",
+        exp.Offset: "expression",
+        exp.Like: "this expression negate",
+        exp.In: "this expressions query",
+        exp.Between: "this low high",
+        exp.Count: "this expressions big_int",
+        exp.Column: "this table",
+    }.items()
+}
+"""The parts of clauses that are read, or refused by name."""
+
 
 def parse(sql: str, database: Database, text: Text) -> exp.Expression:
     """Return the only statement of a text, which is a SELECT."""
@@ -38,7 +68,17 @@ def parse(sql: str, database: Database, text: Text) -> exp.Expression:
         text.fail_at(
             f"{name.upper()} is refused: only SELECT is allowed", 0, "SQL domains never change a database."
         )
+    check_parts(statement, text)
     return statement
+
+
+def check_parts(statement: exp.Expression, text: Text) -> None:
+    """Raise `SqlError` for a part of a clause that is not read: it would have no effect."""
+    for node in statement.walk():
+        for key, value in node.args.items():
+            if value and key not in READ.get(type(node), node.args):
+                name = key.rstrip("_").replace("_", " ").upper()
+                text.fail(f"{name} is not supported in {node.key.upper()}", node)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fewparse.grammar.readers.scfg import read_scfg
 from fewparse.grammar.rules import Production, Ref, Symbol, Text
-from fewparse.grammar.synchronous import PairedRule, Pairing
+from fewparse.grammar.synchronous import PairedRule, Pairing, Side
 
 ITEM = "ITEM"
 """Stands for the name of a derived table's column in the templates."""
@@ -70,8 +70,8 @@ class Instances:
 
     def __init__(self) -> None:
         self._refs: dict[str, Ref] = {}
-        self.literals: dict[str, Ref] = {}
-        """Shared literals, and the names of their rules."""
+        self._literals: dict[Side, dict[str, Ref]] = {"utterance": {}, "program": {}}
+        """Shared literals of each side, and the names of their rules."""
 
     def ref(self, name: str) -> Ref:
         """Return the symbol of a nonterminal."""
@@ -84,28 +84,34 @@ class Instances:
         """Yield an instance of a template for each binding of its parameters."""
         rule = template.rule
         for binding in bindings:
-            program = None if rule.program is None else self._production(rule.program, binding)
+            program = None if rule.program is None else self._production(rule.program, binding, "program")
             pairings = tuple(
-                Pairing(self._production(pairing.utterance, binding), pairing.links) for pairing in rule.pairings
+                [
+                    Pairing(self._production(pairing.utterance, binding, "utterance"), pairing.links)
+                    for pairing in rule.pairings
+                ]
             )
             yield PairedRule(instance_name(rule.name, binding), program, pairings)
 
-    def _production(self, production: Production, binding: Binding) -> Production:
-        return tuple([self._symbol(symbol, binding) for symbol in production])
+    def _production(self, production: Production, binding: Binding, side: Side) -> Production:
+        return tuple([self._symbol(symbol, binding, side) for symbol in production])
 
-    def _symbol(self, symbol: Symbol, binding: Binding) -> Symbol:
+    def _symbol(self, symbol: Symbol, binding: Binding, side: Side) -> Symbol:
         if isinstance(symbol, Ref):
             return self.ref(instance_name(symbol.name, binding))
         if isinstance(symbol, Text) and len(symbol.text) >= MIN_SHARED and binding:
-            if symbol.text not in self.literals:
-                self.literals[symbol.text] = self.ref(f"literal_{len(self.literals)}")
-            return self.literals[symbol.text]
+            literals = self._literals[side]
+            if symbol.text not in literals:
+                literals[symbol.text] = self.ref(f"{side}_literal_{len(literals)}")
+            return literals[symbol.text]
         return symbol
 
     def literal_rules(self) -> Iterator[PairedRule]:
-        """Yield the rules of the shared literals."""
-        for text, ref in self.literals.items():
-            yield PairedRule(ref.name, (Text(text),), (Pairing((Text(text),), (None,)),))
+        """Yield the rules of the shared literals, each for the side that uses it."""
+        for literal, ref in self._literals["utterance"].items():
+            yield PairedRule(ref.name, None, (Pairing((Text(literal),), ()),))
+        for literal, ref in self._literals["program"].items():
+            yield PairedRule(ref.name, (Text(literal),), ())
 
 
 def instance_name(name: str, binding: Binding) -> str:

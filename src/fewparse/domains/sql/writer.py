@@ -25,6 +25,7 @@ from fewparse.domains.sql.query import (
     direction,
     has_aggregate,
     limit_text,
+    patterns_of,
 )
 from fewparse.domains.sql.scopes import Member, Scope, members_of, scopes_of
 from fewparse.domains.sql.types import KEY_KINDS
@@ -43,11 +44,11 @@ class Writer:
 
     def __init__(self, database: Database, text: Text) -> None:
         self._scopes = scopes_of(database)
-        self._item = item_name(database)
+        self._item_name = item_name(database)
         self._text = text
         self._levels: list[Level] = []
         self._values = ExpressionWriter(self.column, value_sets(database), self.fail)
-        self._conditions = ConditionWriter(self._values, self, self.fail)
+        self._conditions = ConditionWriter(self._values, self, self.fail, text)
 
     def fail(self, what: str, hint: str | None = None) -> NoReturn:
         """Raise `SqlError` for a query that the grammar does not derive."""
@@ -59,8 +60,6 @@ class Writer:
             return self.combination(query) + self._combined_order(query)
         derived = derived_query(query)
         return self._derived(query, derived) if derived is not None else self._select(query)
-
-    # ---- names
 
     def column(self, column: ColumnOf) -> str:
         """Return a column as it is written in the query that is being written."""
@@ -77,7 +76,7 @@ class Writer:
         tables = [source.table for source in select.sources]
         if not self._scopes.has(tables):
             self.fail(f"the join of {', '.join(tables)} is not in the grammar")
-        scope = Scope(tuple(sorted(tables, key=self._scopes.order)))
+        scope = self._scope(select)
         if len(tables) > 1 and tuple(tables) not in set(self._scopes.sequences(scope)):
             self.fail(f"the order of the joins of {', '.join(tables)} is not in the grammar")
         members = members_of(tables)
@@ -99,27 +98,30 @@ class Writer:
             parts.append(f"{kind}{written} ON {' AND '.join(map(self._conditions.link, join.conditions))}")
         return "".join(parts)
 
-    # ---- queries over tables
-
     def _select(self, select: Select, alias: str = "", limit_one: bool = False) -> str:
         """Return a SELECT statement; `alias` names its only item."""
         if select.outer:
             self.fail("a sub-query that refers to the query around it is not supported here")
-        self._enter(select)
-        try:
-            full = self._scopes.is_full(
-                Scope(tuple(sorted((s.table for s in select.sources), key=self._scopes.order)))
-            )
-            self._values.arithmetic = full
+        with self._text.about(select.sources[0]):
+            self._enter(select)
+            arithmetic = self._values.arithmetic
+            self._values.arithmetic = self._scopes.has_arithmetic(self._scope(select))
             head = "SELECT DISTINCT " if select.distinct else "SELECT "
             items = ", ".join(self._item_text(item, select) for item in select.items) + alias
             text = head + items + self._from(select) + self._conditions.where(select)
             text += self._group_by(select) + self._conditions.having(select) + self._order_by(select)
-        finally:
+            self._values.arithmetic = arithmetic
             self._levels.pop()
         return text + (limit_text(1, select.offset) if limit_one else limit_text(select.limit, select.offset))
 
+    def _scope(self, select: Select) -> Scope:
+        return Scope(tuple(sorted((source.table for source in select.sources), key=self._scopes.order)))
+
     def _item_text(self, item: Expression, select: Select) -> str:
+        with self._text.about(item):
+            return self._item(item, select)
+
+    def _item(self, item: Expression, select: Select) -> str:
         if isinstance(item, Star):
             if select.distinct or select.groups:
                 self.fail("* with DISTINCT or GROUP BY is not supported")
@@ -141,14 +143,16 @@ class Writer:
     def _group_by(self, select: Select) -> str:
         if not select.groups:
             return ""
-        pattern = "".join("a" if has_aggregate(item) else "g" for item in select.items)
-        base = pattern.rstrip("a") if pattern.startswith("g") else pattern
+        pattern, base = patterns_of(select)
         positions = [str(at) for at, item in enumerate(select.items, 1) if item in select.groups]
         others = [group for group in select.groups if group not in select.items]
         if "g" in pattern:
-            if base not in KEY_PATTERNS or (len(base) == 3 and not self._values.arithmetic):
+            if base not in KEY_PATTERNS or (len(base) == 3 and not self._scopes.is_full(self._scope(select))):
                 self.fail("this order of columns and aggregates in the select list is not supported")
-            if others and base not in PATTERNS_WITH_OTHERS:
+            if (base == "gag" and pattern != base) or pattern == "ggg":
+                self.fail("this order of columns and aggregates in the select list is not supported")
+            plain = pattern == base and not (base == "g" and (select.having or select.order or select.limit))
+            if others and (base not in PATTERNS_WITH_OTHERS or plain):
                 self.fail("GROUP BY with more columns than the select list is not supported here")
         for group in others:
             assert isinstance(group, ColumnOf)
@@ -177,9 +181,11 @@ class Writer:
             elif key.value == select.items[0]:
                 keys.append("1" + direction(key))
             else:
-                pattern = "".join("a" if has_aggregate(item) else "g" for item in select.items)
-                base = pattern.rstrip("a") if pattern.startswith("g") else pattern
-                if base not in PATTERNS_SORTED_BY_POSITION or select.having or len(select.items) < 2:
+                if (
+                    patterns_of(select)[1] not in PATTERNS_SORTED_BY_POSITION
+                    or select.having
+                    or len(select.items) < 2
+                ):
                     self.fail("ORDER BY this column is not supported with GROUP BY")
                 return self._positions(select.order, select.items, 2)
         return " ORDER BY " + ", ".join(keys)
@@ -196,8 +202,6 @@ class Writer:
             f"{position}{first[position]}" for position in dict.fromkeys(p for p, _ in keys)
         )
 
-    # ---- sub-queries
-
     def scalar(self, query: Query) -> str:
         """Return a sub-query of one value, in brackets."""
         if isinstance(query, Combination):
@@ -212,8 +216,6 @@ class Writer:
             self.fail("OFFSET in this sub-query is not supported")
         if query.offset and not query.order:
             self.fail("OFFSET without ORDER BY is not supported here")
-        if query.groups and not query.order and not query.having:
-            query = replace(query, order=[])
         if isinstance(query.items[0], ColumnOf) and query.groups and set(query.groups) != set(query.items):
             self.fail("GROUP BY with other columns in a sub-query is not supported")
         return f"({self._select(replace(query, distinct=False, limit=None), limit_one=True)})"
@@ -276,8 +278,6 @@ class Writer:
         finally:
             self._levels.pop()
 
-    # ---- set operations and derived tables
-
     def combination(self, query: Combination) -> str:
         """Return a set operation without its order."""
         width = len(query.operands[0].items)
@@ -311,7 +311,7 @@ class Writer:
             if query.groups != [first] or rest != [Aggregate("COUNT")] or not isinstance(first, ColumnOf):
                 self.fail("GROUP BY over a derived table takes one column, with COUNT(*)")
             inner = self._numbers(derived, first)
-            return f"SELECT {self._item}, COUNT(*) FROM ({inner}) AS derived GROUP BY 1"
+            return f"SELECT {self._item_name}, COUNT(*) FROM ({inner}) AS derived GROUP BY 1"
         if query.items == [Aggregate("COUNT")]:
             return f"SELECT COUNT(*) FROM ({self.statement(derived)}) AS derived"
         return self._summary(query, derived)
@@ -323,7 +323,9 @@ class Writer:
             self.fail("a query over a derived table must be one aggregate of one column")
         if item.function == "COUNT" or not isinstance(item.argument, ColumnOf):
             self.fail("COUNT over a derived table is not supported here")
-        return f"SELECT {item.function}({self._item}) FROM ({self._numbers(derived, item.argument)}) AS derived"
+        return (
+            f"SELECT {item.function}({self._item_name}) FROM ({self._numbers(derived, item.argument)}) AS derived"
+        )
 
     def _numbers(self, derived: Query, column: ColumnOf) -> str:
         """Return a derived table with a column of numbers."""
@@ -342,4 +344,4 @@ class Writer:
             derived = replace(derived, order=[])
         elif derived.distinct:
             self.fail("DISTINCT with LIMIT in a derived table is not supported")
-        return self._select(replace(derived, items=[item]), f" AS {self._item}")
+        return self._select(replace(derived, items=[item]), f" AS {self._item_name}")

@@ -40,6 +40,11 @@ def numbered(grammar: Grammar) -> Iterator[tuple[str, Production]]:
     return ((name, production) for name, productions in grammar.rules.items() for production in productions)
 
 
+def item_count(production: Production) -> int:
+    """Return the number of items of a production: one before each character and symbol, and one at the end."""
+    return 1 + sum(len(symbol.text) if isinstance(symbol, Text) else 1 for symbol in production)
+
+
 class Automaton:
     """The items of a grammar and the states made of them. Item `i + 1` is item `i` with the dot moved on.
 
@@ -49,40 +54,46 @@ class Automaton:
 
     def __init__(self, grammar: Grammar) -> None:
         self.nullable = nullable_names(grammar)
-        self.next_symbols: list[NextSymbol] = []
-        self.names: list[str] = []
-        self.productions: list[int] = []
-        self.literal_suffixes: list[str] = []
-        self._first_items: dict[str, list[int]] = {name: [] for name in grammar.rules}
-        for number, (name, production) in enumerate(numbered(grammar)):
-            self._first_items[name].append(len(self.next_symbols))
-            self._add_items(name, production)
-            self.productions += [number] * (len(self.next_symbols) - len(self.productions))
+        self._rules = grammar.rules
+        self._first: dict[str, tuple[int, int]] = {}
+        """The numbers of the first item and the first production of each nonterminal."""
+        item = number = 0
+        for name, productions in grammar.rules.items():
+            self._first[name] = item, number
+            item += sum(map(item_count, productions))
+            number += len(productions)
+        self.next_symbols: list[NextSymbol] = [None] * item
+        self.names = [""] * item
+        self.productions = [0] * item
+        self.literal_suffixes = [""] * item
         self._initial: dict[str, tuple[int, ...]] = {}
         self._kernels: dict[frozenset[int], Kernel] = {}
         self._predictions: dict[frozenset[str], Prediction] = {}
         self._corners_by_char: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self._corners_by_name: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self._corners_by_class: list[tuple[Chars, str, int]] = []
-        for name in grammar.rules:
-            self._index_corners(name)
 
-    def _add_items(self, name: str, production: Production) -> None:
-        for symbol in production:
-            if isinstance(symbol, Text):
-                stored = min(len(symbol.text), MAX_LITERAL_SUFFIXES)
-                self.next_symbols += symbol.text
-                self.literal_suffixes += [symbol.text[k:] for k in range(stored)]
-                self.literal_suffixes += [""] * (len(symbol.text) - stored)
-            else:
-                self.next_symbols.append(symbol)
-                self.literal_suffixes.append("")
-        self.next_symbols.append(None)
-        self.literal_suffixes.append("")
-        self.names += [name] * (len(self.next_symbols) - len(self.names))
+    def _add_items(self, name: str) -> Iterator[int]:
+        """Write the items of a nonterminal into the lists; yield the first item of each production."""
+        item, number = self._first.get(name, (0, 0))
+        for at, production in enumerate(self._rules.get(name, ())):
+            yield item
+            count = item_count(production)
+            self.names[item : item + count] = [name] * count
+            self.productions[item : item + count] = [number + at] * count
+            for symbol in production:
+                if isinstance(symbol, Text):
+                    length, stored = len(symbol.text), min(len(symbol.text), MAX_LITERAL_SUFFIXES)
+                    self.next_symbols[item : item + length] = symbol.text
+                    self.literal_suffixes[item : item + stored] = [symbol.text[k:] for k in range(stored)]
+                    item += length
+                else:
+                    self.next_symbols[item] = symbol
+                    item += 1
+            item += 1  # the end of the production
 
-    def _index_corners(self, name: str) -> None:
-        for item in self.initial_items(name):
+    def _index_corners(self, items: Iterable[int], name: str) -> None:
+        for item in items:
             symbol = self.next_symbols[item]
             if isinstance(symbol, str):
                 self._corners_by_char[symbol].append((name, item + 1))
@@ -92,9 +103,14 @@ class Automaton:
                 self._corners_by_class.append((symbol, name, item + 1))
 
     def initial_items(self, name: str) -> tuple[int, ...]:
-        """Return the items of a nonterminal with the dot at the start or after nullable symbols only."""
+        """Return the items of a nonterminal with the dot at the start or after nullable symbols only.
+
+        The items of a nonterminal are made when they are first asked for: a text reaches few of a large grammar's.
+        """
         if name not in self._initial:
-            self._initial[name] = tuple(self.skip_nullable(self._first_items.get(name, ())))
+            items = tuple(self.skip_nullable([*self._add_items(name)]))
+            self._index_corners(items, name)
+            self._initial[name] = items
         return self._initial[name]
 
     def skip_nullable(self, items: Iterable[int]) -> Iterator[int]:

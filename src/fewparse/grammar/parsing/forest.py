@@ -90,16 +90,27 @@ class Tree:
 
 
 class Shapes:
-    """The productions of a grammar as shapes, by number and by nonterminal."""
+    """The productions of a grammar as shapes, by number and by nonterminal, each made when it is first used."""
 
     def __init__(self, grammar: Grammar) -> None:
-        self.all = [shape_of(name, number, p) for number, (name, p) in enumerate(numbered(grammar))]
-        self.by_name: dict[str, list[Shape]] = {}
-        for shape in self.all:
-            self.by_name.setdefault(shape.name, []).append(shape)
+        self._productions = list(numbered(grammar))
+        self._rules = grammar.rules
+        self._first: dict[str, int] = {}
+        self._made: dict[int, Shape] = {}
+        for number, (name, _) in enumerate(self._productions):
+            self._first.setdefault(name, number)
+
+    def __getitem__(self, number: int) -> Shape:
+        found = self._made.get(number)
+        return found or self._made.setdefault(number, shape_of(*self._productions[number], number))
+
+    def of_name(self, name: str) -> list[Shape]:
+        """Return the shapes of a nonterminal."""
+        first = self._first[name]
+        return [self[number] for number in range(first, first + len(self._rules[name]))]
 
 
-def shape_of(name: str, number: int, production: Production) -> Shape:
+def shape_of(name: str, production: Production, number: int) -> Shape:
     """Split a production into slots and the literals between them."""
     slots, text = [], ""
     for at, symbol in enumerate(production):
@@ -166,10 +177,10 @@ class Forest:
     def _expand(self, node: SymbolNode) -> None:
         """Add the packed nodes of a symbol node; raise LimitExceeded if the forest grows too large."""
         if node.start == node.end:
-            shapes: Sequence[Shape] = self._shapes.by_name[node.name]
+            shapes: Sequence[Shape] = self._shapes.of_name(node.name)
         else:
             numbers = self._chart.ends[node.end][node.name][node.start]
-            shapes = [self._shapes.all[number] for number in sorted(numbers)]
+            shapes = [self._shapes[number] for number in sorted(numbers)]
         for shape in shapes:
             packed = self._pack(shape, node.start, node.end)
             if packed is not None:

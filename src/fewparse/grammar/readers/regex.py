@@ -32,7 +32,7 @@ MAX_DIGITS = 9
 MAX_SLOW_PATTERNS = 16
 LAST_CASED = 0x1E943
 PLAIN_CHARACTER = re.compile(r"[^\\.^$*+?{}\[\]|()]", re.DOTALL)
-PLAIN_CLASS = re.compile(r"\[\^?+(?:([^\\\[\]])(?!\1))++\]", re.DOTALL)
+PLAIN_CLASS = re.compile(r"\[\^?+(?:\\[^\w\s]|\\x[0-9A-Fa-f]{2}|([^\\\[\]])(?!\1))++\]", re.DOTALL)
 # A class whose members are plain characters and escapes, an escape for a class, or a property. It matches one
 # character, whatever is before or after it.
 ONE_CLASS = re.compile(

@@ -48,7 +48,7 @@ class Inside:
     def _entries(self, node: SymbolNode) -> list[Entry]:
         entries = []
         for packed in node.packed:
-            for template in self._transfer.templates[packed.shape.number]:
+            for template in self._transfer.templates(packed.shape):
                 value = self._slots_value(packed, template)
                 if value is not None:
                     entries.append(Entry(packed, template, value + template.length))

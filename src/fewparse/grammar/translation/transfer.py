@@ -1,14 +1,15 @@
 """Target templates: how each production of the source side is written on the target side.
 
-They depend only on the grammar and the direction, so that they are computed once and used for every text.
+They depend only on the grammar and the direction, so that they are computed once.
 """
 
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 from fewparse.grammar.parsing.forest import Shape
 from fewparse.grammar.rules import Chars, Production, Ref, Text
-from fewparse.grammar.synchronous import Pairing, Side, SynchronousGrammar
+from fewparse.grammar.synchronous import PairedRule, Pairing, Side, SynchronousGrammar
 from fewparse.grammar.translation.shortest_strings import MAX_STRINGS, ShortestStrings
 
 
@@ -43,23 +44,39 @@ class Template(NamedTuple):
 
 
 class Transfer:
-    """The templates of every production of the source side, indexed by the production's number."""
+    """The templates of the productions of the source side, each made when its production is first used."""
 
-    def __init__(self, grammar: SynchronousGrammar, source: Side, shapes: Sequence[Shape]) -> None:
+    def __init__(self, grammar: SynchronousGrammar, source: Side) -> None:
         self._source = source
         self._strings = ShortestStrings(grammar.side("program" if source == "utterance" else "utterance"))
-        self._count = 0
-        by_production: dict[tuple[str, Production], list[tuple[int, Production, Pairing]]] = {}
+        self._numbers = count(1)
+        self._rules: dict[str, list[tuple[int, PairedRule]]] = {}
         for number, rule in enumerate(grammar.rules):
-            if rule.program is not None:
-                for pairing in rule.pairings:
-                    key = rule.name, pairing.utterance if source == "utterance" else rule.program
-                    by_production.setdefault(key, []).append((number, rule.program, pairing))
-        self.templates: list[tuple[Template, ...]] = []
-        for shape in shapes:
-            pairs = by_production.get((shape.name, shape.production), ())
-            templates = (self._template(shape, *pair) for pair in pairs)
-            self.templates.append(tuple(template for template in templates if template is not None))
+            self._rules.setdefault(rule.name, []).append((number, rule))
+        self._pairs: dict[str, dict[Production, list[tuple[int, Production, Pairing]]]] = {}
+        self._made: dict[int, tuple[Template, ...]] = {}
+
+    def templates(self, shape: Shape) -> tuple[Template, ...]:
+        """Return the templates of a production."""
+        found = self._made.get(shape.number)
+        if found is None:
+            pairs = self._pairs_of(shape.name).get(shape.production, ())
+            made = (self._template(shape, *pair) for pair in pairs)
+            # threads that make the same templates must use the same ones
+            found = self._made.setdefault(shape.number, tuple(t for t in made if t is not None))
+        return found
+
+    def _pairs_of(self, name: str) -> dict[Production, list[tuple[int, Production, Pairing]]]:
+        """Return the rules of a nonterminal with their program sides and pairings, by production of the source."""
+        if name not in self._pairs:
+            pairs: dict[Production, list[tuple[int, Production, Pairing]]] = {}
+            for number, rule in self._rules.get(name, ()):
+                if (program := rule.program) is not None:
+                    for pairing in rule.pairings:
+                        production = pairing.utterance if self._source == "utterance" else program
+                        pairs.setdefault(production, []).append((number, program, pairing))
+            self._pairs[name] = pairs
+        return self._pairs[name]
 
     def _template(self, shape: Shape, rule: int, program: Production, pairing: Pairing) -> Template | None:
         """Return the target side with the source's slots; None if an unlinked symbol of it derives no string."""
@@ -88,9 +105,8 @@ class Transfer:
                 truncated = isinstance(symbol, Ref) and len(texts) == MAX_STRINGS
                 parts.append(Unlinked(texts, truncated) if len(texts) > 1 else texts[0])
                 length += len(texts[0])
-        self._count += 1
         program_positions = tuple(positions.get(slot.at) for slot in shape.slots)
-        return Template(self._count, shape, rule, merge_texts(parts), program_positions, length)
+        return Template(next(self._numbers), shape, rule, merge_texts(parts), program_positions, length)
 
     def _strings_of(self, symbol: Ref | Chars) -> tuple[str, ...]:
         return self._strings.of_class(symbol) if isinstance(symbol, Chars) else self._strings.of(symbol.name)

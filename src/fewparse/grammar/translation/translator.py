@@ -51,7 +51,7 @@ class OneWayTranslator:
 
     def __init__(self, grammar: SynchronousGrammar, source: Side) -> None:
         self.parser = ForestParser(grammar.side(source))
-        self._transfer = Transfer(grammar, source, self.parser.shapes.all)
+        self._transfer = Transfer(grammar, source)
 
     def translate(self, text: str, scorer: Scorer, k: int) -> Translation:
         """Return the k best texts of the other side."""

@@ -11,12 +11,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from fewparse.errors import DataError
-from fewparse.files import read_bytes, write_atomically
+from fewparse.files import cache_folder, read_bytes, write_atomically
 from fewparse.lm.http.responses import END_BYTES
 from fewparse.lm.http.schema import MAX_VOCABULARY, ContextLength, Slots, TokenId
 from fewparse.lm.http.wire import Choice, Entry, LogprobsFormat
 from fewparse.lm.model import ScoredToken
-from fewparse.lm.weights import cache_folder
 from fewparse.vocabulary import Vocabulary, is_text
 
 GrammarField = Literal["gbnf", "structured_outputs", "guided_grammar"]

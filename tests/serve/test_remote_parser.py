@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(gated: GatedModel, folder: Path) -> Iterator[Served]:
-    with running(gated, folder, api_keys=[KEY]) as started:  # type: ignore[arg-type]
+    with running(gated, folder, api_keys=[KEY]) as started:
         yield started
 
 
