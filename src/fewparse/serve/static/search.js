@@ -40,13 +40,14 @@ export class SearchView {
     const tree = new HypothesisTree(event.prefixes);
     const place = element("div");
     const title = element("h3", {});
-    this.rounds.push({ number: event.number, live: event.prefixes.length, samples: { all: 0, cut: 0 }, tree, place, title, kept: null });
+    this.rounds.push({ number: event.number, live: event.prefixes.length, samples: { all: 0, cut: 0 }, tree, place, title, kept: null, changed: true });
     this.list.append(element("li", {}, title, place));
   }
 
   current(event) {
     if (!this.rounds.length) this.startRound({ number: 1, prefixes: [""] });
     const round = this.rounds.at(-1);
+    round.changed = true;
     if (event.event === "Sampled") {
       round.samples.all += 1;
       if (event.valid < event.pieces.length) round.samples.cut += 1;
@@ -60,11 +61,12 @@ export class SearchView {
     this.scheduled = true;
     requestAnimationFrame(() => {
       this.scheduled = false;
-      for (const round of this.rounds.slice(-2)) this.draw(round);
+      for (const round of this.rounds.filter((each) => each.changed)) this.draw(round);
     });
   }
 
   draw(round) {
+    round.changed = false;
     const facts = [round.live === 1 ? "1 live prefix" : `${round.live} live prefixes`];
     if (round.samples.all) facts.push(plural(round.samples.all, "sample"));
     if (round.samples.cut) facts.push(`${round.samples.cut} cut`);
