@@ -17,7 +17,6 @@ from fewparse.domains.constraints import ConstraintKind, GrammarConstraint
 from fewparse.domains.schema import ConstraintTable, FileName
 from fewparse.errors import InvalidProgram, UnknownName, UsageError
 from fewparse.example import Target
-from fewparse.files import path_inside
 from fewparse.grammar.rules import Grammar
 from fewparse.json_schema.document import Document
 from fewparse.json_schema.validation import check_value, make_validator
@@ -45,7 +44,7 @@ class CallsConstraint(GrammarConstraint):
     @cached_property
     def declarations(self) -> Declarations:
         """The functions that can be called."""
-        return read_declarations(path_inside(self.domain.folder, self.settings.functions))
+        return read_declarations(self.domain.data_file(self.settings.functions))
 
     @property
     def description(self) -> str:
