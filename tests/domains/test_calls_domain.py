@@ -16,7 +16,7 @@ from fewparse.domains.calls.sources import Source, read_source
 from fewparse.domains.check import check_domain
 from fewparse.errors import DomainError, ExecutionError, FewparseError, UsageError
 from fewparse.testing import CONSTRAINT_LAWS
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk, random_walk
 from fewparse.vocabulary import BYTES
 from support.data import DATA
 from support.domain_files import to_json_lines
@@ -85,7 +85,7 @@ def test_random_walks_end_in_valid_calls(notation: str, several: bool, tmp_path:
     declarations = read_declarations(folder / "functions.json")
     reached = set()
     for seed in range(40):
-        *_, last = random_walk(constraint, random.Random(seed))
+        last = end_of_walk(constraint, random.Random(seed))
         check_program(last.text.decode(), declarations, several)
         reached |= {call.name for call in read_program(last.text.decode())[0]}
     assert reached == set(declarations.by_name)
@@ -185,7 +185,7 @@ def test_what_can_be_generated_is_its_own_canonical_program(notation: str, sever
     domain = load_domain(make(tmp_path, TOOLS, notation, several))
     constraint = domain.constraint(BYTES, "program")
     for seed in range(10):
-        *_, last = random_walk(constraint, random.Random(seed))
+        last = end_of_walk(constraint, random.Random(seed))
         canonical = domain.constraint_kind.canonical_program(last.text.decode())
         assert constraint.accepts(canonical.encode())
         assert domain.constraint_kind.canonical_program(canonical) == canonical
@@ -315,7 +315,7 @@ def test_the_functions_of_the_benchmark_are_enforced(name: str, tmp_path: Path) 
     for number, item in enumerate(items[:: len(items) // 10]):
         domain = load_domain(make(tmp_path / str(number), item["functions"], ("call", "json")[number % 2]))
         declarations = domain_declarations(domain)
-        *_, last = random_walk(domain.constraint(BYTES, "program"), random.Random(number))
+        last = end_of_walk(domain.constraint(BYTES, "program"), random.Random(number))
         check_program(last.text.decode(), declarations, several=False)
 
 

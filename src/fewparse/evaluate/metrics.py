@@ -24,8 +24,8 @@ class Judge:
 
     If a domain has no executor, or executes on request only, both must have the same normal form; if it has no
     normal form either, they must be identical. A program that fails to execute or has no normal form is wrong.
-    Queries on a database must have the same rows, see `RowJudge`. If a domain lists accepted values, calls must have
-    these, see `AcceptedCalls`.
+    Queries on a database must have the same rows, see `RowJudge`. If a domain lists accepted values, calls must
+    have these, see `AcceptedCalls`.
     """
 
     def __init__(self, domain: Domain) -> None:

@@ -1,7 +1,7 @@
 """The accepted values of BFCL: for each argument of a call a list of values, one of which must be given.
 
-The empty text in a list means that the argument may be left out. Members of objects have lists of their own. Values
-are compared as BFCL does: texts without case, spaces and some punctuation.
+The empty text in a list means that the argument may be left out. Members of objects have lists of their own.
+Values are compared as BFCL does: texts without case, spaces and some punctuation.
 """
 
 import re
@@ -45,7 +45,7 @@ def comparable(text: str) -> str:
 
 
 def first_accepted(accepted: AcceptedArguments, required: Collection[str] = ()) -> dict[str, Any]:
-    """Return the first accepted value of each argument, without those that may be left out and are not required."""
+    """Return the first accepted value of each argument, without those that may be left out unless required."""
     return {
         key: first_value([value for value in values if value != LEFT_OUT] or values)
         for key, values in accepted.items()

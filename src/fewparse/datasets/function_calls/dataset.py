@@ -1,8 +1,9 @@
 """Function calls of the Berkeley Function-Calling Leaderboard (BFCL, Patil et al.), a domain for each item set.
 
-Downloaded from the repository of the leaderboard, or imported from a folder with the published files or a JSON lines
-file for each item set. In BFCL every item has functions of its own; here, those of all items are the functions of the
-domain. Items for which no function fits are not used. Besides the examples, these files are stored for each domain:
+Downloaded from the repository of the leaderboard, or imported from a folder with the published files or a JSON
+lines file for each item set. In BFCL every item has functions of its own; here, those of all items are the
+functions of the domain. Items for which no function fits are not used. Besides the examples, these files are
+stored for each domain:
 
 functions.json   the functions of all items, as they are published
 accepted.jsonl   the accepted values of the arguments of each gold program

@@ -1,9 +1,9 @@
-"""Judge calls by accepted values: a file lists, for each gold program, which values its arguments may have.
+r"""Judge calls by accepted values: a file lists, for each gold program, which values its arguments may have.
 
 A line has the gold program, in either notation, and the name of its function with the accepted values of each
 argument, as in the Berkeley Function-Calling Leaderboard; the empty text means that an argument may be left out:
 
-    {"program": "get_weather(city=\\"Paris\\")", "accepted": {"get_weather": {"city": ["Paris"], "unit": ["", "C"]}}}
+    {"program": "get_weather(city=\"Paris\")", "accepted": {"get_weather": {"city": ["Paris"], "days": ["", 1]}}}
 """
 
 import json

@@ -117,6 +117,11 @@ class CallsConstraint(GrammarConstraint):
             raise InvalidProgram("contains a lone surrogate")
         return written
 
+    def check_executable(self, program: str) -> None:
+        """Raise `InvalidProgram` if a call names no function, or has arguments that its schema does not accept."""
+        for call in read_program(program)[0]:
+            self._checked(call)
+
     def _function(self, call: Call) -> FunctionDeclaration:
         functions = self.declarations.by_name
         if call.name not in functions:
