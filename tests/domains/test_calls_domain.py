@@ -322,3 +322,25 @@ def test_the_functions_of_the_benchmark_are_enforced(name: str, tmp_path: Path) 
 def domain_declarations(domain: Domain) -> Declarations:
     """Return the functions of a domain."""
     return read_declarations(domain.folder / "functions.json")
+
+
+@pytest.mark.parametrize("notation", ["call", "json"])
+def test_a_call_with_invalid_arguments_is_not_executed(notation: str, tmp_path: Path) -> None:
+    domain = load_domain(make(tmp_path, notation=notation))
+    assert domain.execute('get_weather(city="Bern", days=14)')["arguments"] == {"city": "Bern", "days": 14}
+    with pytest.raises(ExecutionError, match=r"at \$\.days: 15 is greater than the maximum of 14"):
+        domain.execute('get_weather(city="Bern", days=15)')
+    with pytest.raises(ExecutionError, match="'get_wether', which is not a function") as caught:
+        domain.execute('get_wether(city="Bern")')
+    assert "get_weather" in str(caught.value)
+
+
+@pytest.mark.parametrize("notation", ["call", "json"])
+def test_formats_that_json_schema_defines_are_never_ignored(notation: Any, tmp_path: Path) -> None:
+    tools = [{"name": "open", "parameters": {"properties": {"at": {"type": "string", "format": "iri"}}}}]
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
+    with pytest.raises(FewparseError, match=r"\bat\b.*format"):
+        enforceable(read_declarations(tmp_path / "tools.json"), notation, skip=False)
+    tools[0]["parameters"]["properties"]["at"]["format"] = "password"  # type: ignore[index]
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
+    assert enforceable(read_declarations(tmp_path / "tools.json"), notation, skip=False)[1] == []
