@@ -1,6 +1,6 @@
 """Function calls of the Berkeley Function-Calling Leaderboard (BFCL): constrained beside unconstrained decoding.
 
-Every item has functions of its own, so this is not a dataset with domains: each item is parsed under a constraint
+Every item has functions of its own, and here each item is parsed under a constraint
 made from its functions, which the prompt shows as its context. Examples, if there are any, are the most similar
 ones of the items that are not evaluated, with their own functions. An output is judged by these steps: it parses,
 names a function of the item, its arguments are valid under the schema (by the library `jsonschema`), and they are
@@ -12,7 +12,6 @@ FOLDER has simple.jsonl: lines with `utterance`, `functions` and `accepted`.
 
 import argparse
 import json
-import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ from typing import Any, NamedTuple
 import jsonschema
 
 from fewparse import Example, LanguageModel, Options, Parser, load_domain, open_model
+from fewparse.datasets.function_calls.accepted import AcceptedCall, first_accepted
+from fewparse.domains.calls.accepted import is_accepted
 from fewparse.domains.calls.compiled import CallForm, FunctionConstraints
 from fewparse.domains.calls.declarations import Declarations, declarations_of
 from fewparse.domains.calls.ordering import ordered
@@ -32,9 +33,6 @@ from fewparse.errors import FewparseError, InvalidProgram
 from fewparse.evaluate.metrics import count
 from measure import PROMPTS, write
 
-LEFT_OUT = ""
-"""Among the accepted values of an argument, it means that the argument may be left out."""
-IGNORED = re.compile(r"[ ,./\-_*^]")
 SETTINGS = """\
 name = "function-calls"
 prompt = "prompt.toml"
@@ -54,7 +52,7 @@ class Item:
 
     utterance: str
     declarations: Declarations
-    accepted: list[dict[str, dict[str, list[Any]]]]
+    accepted: list[AcceptedCall]
 
     @staticmethod
     def read(line: str) -> "Item":
@@ -71,26 +69,12 @@ class Item:
         """Return a call that is accepted: the first values, without the arguments that may be left out."""
         ((name, values),) = self.accepted[0].items()
         function = self.declarations.by_name[name]
-        needed = (key for key, each in values.items() if LEFT_OUT not in each or key in function.required)
-        given = {key: first([each for each in values[key] if each != LEFT_OUT]) for key in needed}
+        given = first_accepted(values, function.required)
         return Call(name, ordered(given, function.parameters, self.declarations.definitions))
 
     def example(self, notation: Notation) -> Example:
         """Return the item as an example for prompts of other items."""
         return Example(self.utterance, write_program([self.gold()], notation, False), context=self.context)
-
-
-def first(values: Any) -> Any:
-    """Return the first accepted value; the members of an object have lists of their own."""
-    value = values[0] if isinstance(values, list) else values
-    return members(value)
-
-
-def members(value: Any) -> Any:
-    """Return a value whose objects have the first of the accepted values of each member."""
-    if isinstance(value, dict):
-        return {key: first(each) for key, each in value.items() if each and each[0] != LEFT_OUT}
-    return [members(each) for each in value] if isinstance(value, list) else value
 
 
 class Verdict(NamedTuple):
@@ -114,34 +98,6 @@ def judge(output: str | None, item: Item) -> Verdict:
     schema = item.declarations.schema_of(item.declarations.by_name[call.name])
     valid = jsonschema.Draft202012Validator(schema).is_valid(call.arguments)
     return Verdict(True, True, valid, any(is_accepted(call, each) for each in item.accepted))
-
-
-def is_accepted(call: Call, accepted: dict[str, dict[str, list[Any]]]) -> bool:
-    """Return whether a call is accepted: every argument has an accepted value, and none is missing."""
-    values = accepted.get(call.name)
-    if values is None or not call.arguments.keys() <= values.keys():
-        return False
-    given = (any(matches(value, each) for each in values[key]) for key, value in call.arguments.items())
-    missing = values.keys() - call.arguments.keys()
-    return all(given) and all(LEFT_OUT in values[key] for key in missing)
-
-
-def matches(value: Any, accepted: Any) -> bool:
-    """Return whether a value equals an accepted one."""
-    if isinstance(value, str) and isinstance(accepted, str):
-        return plain(value) == plain(accepted)
-    if isinstance(value, list) and isinstance(accepted, list):
-        return len(value) == len(accepted) and all(map(matches, value, accepted))
-    if isinstance(value, dict) and isinstance(accepted, dict):
-        return is_accepted(Call("", value), {"": accepted})
-    if isinstance(value, bool) or isinstance(accepted, bool):
-        return value is accepted
-    return bool(value == accepted)
-
-
-def plain(text: str) -> str:
-    """Return a text without case, spaces and some punctuation, as BFCL compares texts."""
-    return IGNORED.sub("", text).lower().replace("'", '"')
 
 
 def run(

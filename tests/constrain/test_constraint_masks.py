@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk
 from fewparse.vocabulary import Vocabulary
 from support.constraint_cases import CASES, CONTEXT_FREE, TRIES, Case, compiled, prefixes
 
@@ -43,7 +43,7 @@ def test_at_least_200_prefixes_are_tested_and_20_end_within_a_character(vocabula
 def test_every_random_walk_ends_in_a_sentence(case: Case, vocabulary: Vocabulary) -> None:
     constraint, rng = compiled(case, vocabulary), random.Random(7)
     for _ in range(WALKS):
-        *_, last = random_walk(constraint, rng)
+        last = end_of_walk(constraint, rng)
         assert constraint.accepts(last.text), last.text
         assert case.oracle.accepts(last.text), last.text
 

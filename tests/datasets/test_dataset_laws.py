@@ -12,7 +12,9 @@ from fewparse.datasets.smcalflow.dataset import SUBSTITUTE_IDS
 from fewparse.example import Example
 from fewparse.testing import DATASET_LAWS
 from fewparse.testing.datasets import Law
+from support.domain_files import to_json_lines
 from support.file_server import original_form, original_name
+from support.function_call_items import item_rows, published_rows
 from support.geoquery_files import published_queries
 from support.shop import make_sqlite
 from support.smcalflow_files import (
@@ -25,6 +27,21 @@ from support.smcalflow_files import (
     to_dialogue_lines,
     to_id_list,
 )
+
+
+def write_function_calls(folder: Path) -> None:
+    """Write both item sets as JSON lines."""
+    for name in ("simple", "multiple"):
+        (folder / f"{name}.jsonl").write_text(to_json_lines(item_rows(3)))
+
+
+def write_published_function_calls(folder: Path) -> None:
+    """Write one item set in the published form, in two files of the same name."""
+    (folder / "possible_answer").mkdir()
+    name = "BFCL_v4_simple_python.json"
+    questions, answers = published_rows(3)
+    (folder / name).write_text(to_json_lines(questions))
+    (folder / "possible_answer" / name).write_text(to_json_lines(answers))
 
 
 def write_geoquery(folder: Path) -> None:
@@ -68,6 +85,8 @@ def write_smcalflow_with_training_set(folder: Path) -> None:
 
 
 WRITERS = [
+    ("function-calls", write_function_calls),
+    ("function-calls", write_published_function_calls),
     ("geoquery", write_geoquery),
     ("geoquery", write_published_geoquery),
     ("overnight", write_overnight),

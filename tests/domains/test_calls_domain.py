@@ -16,7 +16,7 @@ from fewparse.domains.calls.sources import Source, read_source
 from fewparse.domains.check import check_domain
 from fewparse.errors import DomainError, ExecutionError, FewparseError, UsageError
 from fewparse.testing import CONSTRAINT_LAWS
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk, random_walk
 from fewparse.vocabulary import BYTES
 from support.data import DATA
 from support.domain_files import to_json_lines
@@ -85,7 +85,7 @@ def test_random_walks_end_in_valid_calls(notation: str, several: bool, tmp_path:
     declarations = read_declarations(folder / "functions.json")
     reached = set()
     for seed in range(40):
-        *_, last = random_walk(constraint, random.Random(seed))
+        last = end_of_walk(constraint, random.Random(seed))
         check_program(last.text.decode(), declarations, several)
         reached |= {call.name for call in read_program(last.text.decode())[0]}
     assert reached == set(declarations.by_name)
@@ -185,7 +185,7 @@ def test_what_can_be_generated_is_its_own_canonical_program(notation: str, sever
     domain = load_domain(make(tmp_path, TOOLS, notation, several))
     constraint = domain.constraint(BYTES, "program")
     for seed in range(10):
-        *_, last = random_walk(constraint, random.Random(seed))
+        last = end_of_walk(constraint, random.Random(seed))
         canonical = domain.constraint_kind.canonical_program(last.text.decode())
         assert constraint.accepts(canonical.encode())
         assert domain.constraint_kind.canonical_program(canonical) == canonical
@@ -315,10 +315,32 @@ def test_the_functions_of_the_benchmark_are_enforced(name: str, tmp_path: Path) 
     for number, item in enumerate(items[:: len(items) // 10]):
         domain = load_domain(make(tmp_path / str(number), item["functions"], ("call", "json")[number % 2]))
         declarations = domain_declarations(domain)
-        *_, last = random_walk(domain.constraint(BYTES, "program"), random.Random(number))
+        last = end_of_walk(domain.constraint(BYTES, "program"), random.Random(number))
         check_program(last.text.decode(), declarations, several=False)
 
 
 def domain_declarations(domain: Domain) -> Declarations:
     """Return the functions of a domain."""
     return read_declarations(domain.folder / "functions.json")
+
+
+@pytest.mark.parametrize("notation", ["call", "json"])
+def test_a_call_with_invalid_arguments_is_not_executed(notation: str, tmp_path: Path) -> None:
+    domain = load_domain(make(tmp_path, notation=notation))
+    assert domain.execute('get_weather(city="Bern", days=14)')["arguments"] == {"city": "Bern", "days": 14}
+    with pytest.raises(ExecutionError, match=r"at \$\.days: 15 is greater than the maximum of 14"):
+        domain.execute('get_weather(city="Bern", days=15)')
+    with pytest.raises(ExecutionError, match="'get_wether', which is not a function") as caught:
+        domain.execute('get_wether(city="Bern")')
+    assert "get_weather" in str(caught.value)
+
+
+@pytest.mark.parametrize("notation", ["call", "json"])
+def test_formats_that_json_schema_defines_are_never_ignored(notation: Any, tmp_path: Path) -> None:
+    tools = [{"name": "open", "parameters": {"properties": {"at": {"type": "string", "format": "iri"}}}}]
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
+    with pytest.raises(FewparseError, match=r"\bat\b.*format"):
+        enforceable(read_declarations(tmp_path / "tools.json"), notation, skip=False)
+    tools[0]["parameters"]["properties"]["at"]["format"] = "password"  # type: ignore[index]
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
+    assert enforceable(read_declarations(tmp_path / "tools.json"), notation, skip=False)[1] == []

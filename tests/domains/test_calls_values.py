@@ -16,7 +16,7 @@ from fewparse.domains.calls.values import NotEnforceable, ValueRules
 from fewparse.errors import ConstraintError
 from fewparse.grammar.rules import Grammar
 from fewparse.json_schema.formats import format_checker
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk
 from fewparse.vocabulary import BYTES
 
 Schema = dict[str, Any]
@@ -75,7 +75,7 @@ def constraint_of(schema: Schema, definitions: dict[str, Schema] | None = None) 
 def walks(constraint: CfgConstraint, count: int) -> Iterator[Any]:
     """Yield the values at the ends of random walks."""
     for seed in range(count):
-        *_, last = random_walk(constraint, random.Random(seed))
+        last = end_of_walk(constraint, random.Random(seed))
         yield json.loads(last.text)
 
 

@@ -19,7 +19,7 @@ from fewparse.evaluate.metrics import Judge
 from fewparse.example import Example, Target
 from fewparse.options import Options
 from fewparse.testing import CONSTRAINT_LAWS
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk
 from fewparse.vocabulary import BYTES
 from support.shop import make_sqlite
 
@@ -147,7 +147,7 @@ def test_no_output_for_an_injection_changes_the_database_or_names_what_is_not_th
     before = (tmp_path / "data.db").read_bytes()
     executed = 0
     for _ in range(40):
-        *_, last = random_walk(constraint, rng, long=60)
+        last = end_of_walk(constraint, rng, long=60)
         program = domain.program_of(last.text.decode(), target)
         assert program is not None
         assert domain.execute(program)["columns"]
@@ -295,5 +295,5 @@ def test_odd_schemas_have_a_grammar_whose_outputs_execute(script: str, tmp_path:
     constraint = domain.constraint(BYTES, "program", utterance="anything you like")
     rng = random.Random(1)
     for _ in range(10):
-        *_, last = random_walk(constraint, rng, long=40)
+        last = end_of_walk(constraint, rng, long=40)
         domain.execute(last.text.decode())

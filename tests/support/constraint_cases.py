@@ -17,7 +17,7 @@ from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.grammar.readers.ebnf import read_grammar
 from fewparse.grammar.rules import Grammar, Ref, Text
-from fewparse.testing.constraints import random_walk
+from fewparse.testing.constraints import end_of_walk
 from fewparse.vocabulary import BYTES, Mask, Vocabulary
 from support.earley import Recogniser, Row
 from support.sample_grammars import CALENDAR, SAMPLES, lark_language
@@ -231,7 +231,7 @@ def prefixes(case: Case, vocabulary: Vocabulary, count: int = 20) -> list[bytes]
     """Return distinct prefixes of sentences that the vocabulary can spell, cut anywhere, within characters too."""
     rng, found = random.Random(case.name), {b""}
     for _ in range(60):
-        *_, last = random_walk(compiled(case, BYTES), rng)
+        last = end_of_walk(compiled(case, BYTES), rng)
         found |= {last.text, *(last.text[: rng.randrange(len(last.text) + 1)] for _ in range(4))}
     spelled = sorted(prefix for prefix in found if not vocabulary.missing_bytes & set(prefix))
     return sorted(rng.sample(spelled, min(count, len(spelled))))

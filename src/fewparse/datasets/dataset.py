@@ -71,6 +71,11 @@ class Sources:
         """The checksum of each file by its name, if it is known."""
         return {file.path.name: file.checksum for file in self.files if file.checksum is not None}
 
+    def local_path(self, file: PublishedFile) -> PurePosixPath:
+        """Return where a file is downloaded to: its name, in subfolders if other files have the same name."""
+        folders = [other.path.parent for other in self.files if other.path.name == file.path.name]
+        return file.path.relative_to(os.path.commonpath(folders))
+
     def is_published(self, path: Path, content: bytes) -> bool:
         """Return False if a published file has this name and another content."""
         expected = self.checksums.get(path.name)
@@ -137,7 +142,7 @@ class Dataset(ABC):
         base = (base_url or os.environ.get(mirror_variable(self.name)) or self.sources.base_url).rstrip("/")
         original = data / self.name / ORIGINAL
         files = [
-            RemoteFile(f"{base}/{f.path}", original / f.path.name, f.size, f.checksum, f.optional)
+            RemoteFile(f"{base}/{f.path}", original / self.sources.local_path(f), f.size, f.checksum, f.optional)
             for f in self.sources.files
         ]
         with dataset_lock(data / self.name):
@@ -179,7 +184,7 @@ class Dataset(ABC):
 
 def mirror_variable(dataset: str) -> str:
     """Return the name of the environment variable for a mirror of a dataset."""
-    return f"FEWPARSE_{dataset.upper()}_URL"
+    return f"FEWPARSE_{dataset.upper().replace('-', '_')}_URL"
 
 
 def read_bytes(path: Path) -> bytes:

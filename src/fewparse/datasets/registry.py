@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 DATASETS: "Registry[Dataset]" = Registry(
     "dataset",
     {
+        "function-calls": "fewparse.datasets.function_calls.dataset:FUNCTION_CALLS",
         "geoquery": "fewparse.datasets.geoquery.dataset:GEOQUERY",
         "overnight": "fewparse.datasets.overnight.dataset:OVERNIGHT",
         "smcalflow": "fewparse.datasets.smcalflow.dataset:SMCALFLOW",

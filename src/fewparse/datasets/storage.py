@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from platformdirs import user_data_path
 
@@ -121,7 +122,7 @@ def earlier_manifest(folder: Path) -> Manifest:
     return {name: entry for name, entry in entries.items() if os.path.isfile(folder / name)}
 
 
-def to_jsonl(objects: Iterable[Mapping[str, str | None]]) -> bytes:
+def to_jsonl(objects: Iterable[Mapping[str, Any]]) -> bytes:
     """Serialise objects as JSON lines; equal objects give equal bytes."""
     return "".join(json.dumps(o, ensure_ascii=False) + "\n" for o in objects).encode("utf-8")
 

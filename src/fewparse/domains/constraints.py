@@ -117,6 +117,9 @@ class ConstraintKind(ABC):
         """
         return program
 
+    def check_executable(self, program: str) -> None:  # noqa: B027 -- optional
+        """Raise `InvalidProgram` if a program must not be executed, whoever has written it."""
+
     def check(self, target: Target) -> None:  # noqa: B027 -- optional
         """Raise an error if the constraint cannot be built for a target."""
 

@@ -332,6 +332,10 @@ class Domain:
         if not self.allow_code:
             raise ExecutionError(*self.not_trusted("executor"))
         assert self.executor is not None
+        try:
+            self.constraint_kind.check_executable(program)
+        except InvalidProgram as error:
+            raise ExecutionError(f"the program {error.message}", error.hint) from None
         return self.executor(program)
 
     def check(self, target: Target | None = None, prompt: str | None = None) -> None:

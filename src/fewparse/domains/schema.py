@@ -209,6 +209,7 @@ class DomainTable(Table):
     executor: FunctionName | None = None
     execute: ExecutionPolicy = "always"
     normal_form: FunctionName | None = None
+    accepted: FileName | None = None
     paper: bool = False
     pool: Annotated[int | None, Field(ge=1)] = None
     prompt: Annotated[PromptTable, BeforeValidator(for_both_targets)] = PromptTable()

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any, Literal
 
+from fewparse.domains.calls.accepted import AcceptedCalls
 from fewparse.domains.domain import Domain
 from fewparse.domains.sql.execution import DatabaseExecutor
 from fewparse.domains.sql.judge import RowJudge
@@ -15,7 +16,7 @@ from fewparse.errors import ExecutionError
 FAILED = object()
 
 
-Criterion = Literal["answer", "normal form", "text"]
+Criterion = Literal["accepted values", "answer", "normal form", "text"]
 
 
 class Judge:
@@ -23,7 +24,8 @@ class Judge:
 
     If a domain has no executor, or executes on request only, both must have the same normal form; if it has no
     normal form either, they must be identical. A program that fails to execute or has no normal form is wrong.
-    Queries on a database must have the same rows, see `RowJudge`.
+    Queries on a database must have the same rows, see `RowJudge`. If a domain lists accepted values, calls must
+    have these, see `AcceptedCalls`.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -34,6 +36,8 @@ class Judge:
     @property
     def criterion(self) -> Criterion:
         """What a correct program must have in common with the gold one."""
+        if self._domain.table.accepted is not None:
+            return "accepted values"
         if self._domain.executes and self._domain.executor is not None:
             return "answer"
         return "text" if self._domain.normal_form is None else "normal form"
@@ -42,11 +46,18 @@ class Judge:
         """Return whether a program is equivalent to the gold one; None is always wrong."""
         if program is None or self.criterion == "text":
             return program == gold
+        if self._accepted_calls is not None:
+            return self._accepted_calls.is_correct(program, gold)
         if self.criterion == "answer" and isinstance(self._domain.executor, DatabaseExecutor):
             return self._row_judge.is_correct(program, gold)
         evaluate = self._answer if self.criterion == "answer" else self._normal_form
         value = evaluate(program)
         return value is not FAILED and bool(value == evaluate(gold))
+
+    @cached_property
+    def _accepted_calls(self) -> AcceptedCalls | None:
+        name = self._domain.table.accepted
+        return None if name is None else AcceptedCalls(self._domain.data_file(name))
 
     @cached_property
     def _row_judge(self) -> RowJudge:

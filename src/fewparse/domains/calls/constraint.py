@@ -17,7 +17,6 @@ from fewparse.domains.constraints import ConstraintKind, GrammarConstraint
 from fewparse.domains.schema import ConstraintTable, FileName
 from fewparse.errors import InvalidProgram, UnknownName, UsageError
 from fewparse.example import Target
-from fewparse.files import path_inside
 from fewparse.grammar.rules import Grammar
 from fewparse.json_schema.document import Document
 from fewparse.json_schema.validation import check_value, make_validator
@@ -45,7 +44,7 @@ class CallsConstraint(GrammarConstraint):
     @cached_property
     def declarations(self) -> Declarations:
         """The functions that can be called."""
-        return read_declarations(path_inside(self.domain.folder, self.settings.functions))
+        return read_declarations(self.domain.data_file(self.settings.functions))
 
     @property
     def description(self) -> str:
@@ -117,6 +116,11 @@ class CallsConstraint(GrammarConstraint):
         if not is_unicode(written):
             raise InvalidProgram("contains a lone surrogate")
         return written
+
+    def check_executable(self, program: str) -> None:
+        """Raise `InvalidProgram` if a call names no function, or has arguments that its schema does not accept."""
+        for call in read_program(program)[0]:
+            self._checked(call)
 
     def _function(self, call: Call) -> FunctionDeclaration:
         functions = self.declarations.by_name
