@@ -333,14 +333,3 @@ def test_a_call_with_invalid_arguments_is_not_executed(notation: str, tmp_path: 
     with pytest.raises(ExecutionError, match="'get_wether', which is not a function") as caught:
         domain.execute('get_wether(city="Bern")')
     assert "get_weather" in str(caught.value)
-
-
-@pytest.mark.parametrize("notation", ["call", "json"])
-def test_formats_that_json_schema_defines_are_never_ignored(notation: Any, tmp_path: Path) -> None:
-    tools = [{"name": "open", "parameters": {"properties": {"at": {"type": "string", "format": "iri"}}}}]
-    (tmp_path / "tools.json").write_text(json.dumps(tools))
-    with pytest.raises(FewparseError, match=r"\bat\b.*format"):
-        enforceable(read_declarations(tmp_path / "tools.json"), notation, skip=False)
-    tools[0]["parameters"]["properties"]["at"]["format"] = "password"  # type: ignore[index]
-    (tmp_path / "tools.json").write_text(json.dumps(tools))
-    assert enforceable(read_declarations(tmp_path / "tools.json"), notation, skip=False)[1] == []

@@ -38,9 +38,7 @@ ONE_SCHEMA = (
 )
 SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas")
 LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
-NOT_ENFORCED = ("idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex")
-"""Formats that JSON Schema defines and no notation enforces: they are kept, so that they are refused."""
-KEPT_FORMATS = frozenset((*FORMATS, *RANGES, *NOT_ENFORCED))
+ENFORCED_FORMATS = frozenset((*FORMATS, *RANGES))
 REFERENCE = "#/$defs/"
 MAX_SCHEMAS = 500_000
 
@@ -143,7 +141,7 @@ class Normaliser:
             types = [self._type(name, where) for name in (names if isinstance(names, list) else [names])]
             if ANY_TYPE not in types:
                 own["type"] = types[0] if len(types) == 1 else list(dict.fromkeys(types))
-        if str(own.get("format")) not in KEPT_FORMATS:  # other formats are annotations
+        if str(own.get("format")) not in ENFORCED_FORMATS:  # other formats are annotations
             own.pop("format", None)
         if not isinstance(own.get("enum", []), list):
             raise self._document.error(f"{where}.enum", "must be a list of values")

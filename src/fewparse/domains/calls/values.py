@@ -13,7 +13,7 @@ from fewparse.domains.calls.decimals import DIGIT, LARGEST, Bound, DecimalRules,
 from fewparse.domains.calls.exclusive import are_exclusive
 from fewparse.domains.calls.merging import merged
 from fewparse.domains.calls.program import to_json
-from fewparse.domains.calls.schemas import NOT_ENFORCED, REFERENCE, Schema
+from fewparse.domains.calls.schemas import REFERENCE, Schema
 from fewparse.domains.calls.strings import LENGTHS, MAX_CHARS, PATTERNS, StringRules
 from fewparse.errors import ConstraintError
 from fewparse.grammar.rules import Chars, Production, Ref, Symbol, Text, fresh_name
@@ -148,7 +148,7 @@ class ValueRules:
     def _string(self, schema: Schema, path: str) -> Ref:
         least, most = self._counts(schema, "minLength", "maxLength", MAX_CHARS, path)
         name = schema.get("format")
-        if name not in FORMATS and name not in NOT_ENFORCED:
+        if name not in FORMATS:
             return self._strings.string(least, most)
         if name not in PATTERNS:
             raise NotEnforceable(f"{path}.format", "a grammar cannot enforce this format")
