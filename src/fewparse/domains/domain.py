@@ -69,8 +69,7 @@ class Domain:
 
     def out_of_scope(self, name: str = OUT_OF_SCOPE) -> tuple[Example, ...]:
         """Return the utterances of a file that no program expresses, as examples without a program."""
-        path = self.data_file(name)
-        found = read_examples(path, UTTERANCE) if exists(path) else ()
+        found = read_examples(path, UTTERANCE) if exists(path := self.data_file(name)) else ()
         return tuple(Example(example.utterance, "", context=example.context) for example in found)
 
     @cached_property
