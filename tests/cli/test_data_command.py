@@ -12,7 +12,7 @@ from support.smcalflow_files import TurnRow, to_turn_lines
 LOOPBACK = {"no_proxy": "*"}
 NO_GEOQUERY, NO_OVERNIGHT, NO_SMCALFLOW = (
     f"{name} is not stored. Download it: fewparse data get {name}\n"
-    for name in ("geoquery", "overnight", "smcalflow")
+    for name in ("function-calls", "geoquery", "overnight", "smcalflow")
 )
 
 
