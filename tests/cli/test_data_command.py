@@ -10,7 +10,7 @@ from support.file_server import real_original as original
 from support.smcalflow_files import TurnRow, to_turn_lines
 
 LOOPBACK = {"no_proxy": "*"}
-NO_GEOQUERY, NO_OVERNIGHT, NO_SMCALFLOW = (
+NO_CALLS, NO_GEOQUERY, NO_OVERNIGHT, NO_SMCALFLOW = (
     f"{name} is not stored. Download it: fewparse data get {name}\n"
     for name in ("function-calls", "geoquery", "overnight", "smcalflow")
 )
@@ -35,14 +35,14 @@ def test_import_and_list_print_counts_and_folders(tmp_path: Path) -> None:
     ended = fewparse("data", "import", "overnight", str(source), env=environment)
     assert (ended.code, ended.out) == (0, printed)
     assert f"note: not in {source}: basketball, " in ended.err
-    listed = CommandResult(0, NO_GEOQUERY + printed + NO_SMCALFLOW, "")
+    listed = CommandResult(0, NO_CALLS + NO_GEOQUERY + printed + NO_SMCALFLOW, "")
     assert fewparse("data", "list", env=environment) == listed
     assert fewparse("data", "list", "--data", str(tmp_path / "data")) == listed
 
 
 def test_list_prints_how_to_download_what_is_not_stored(tmp_path: Path) -> None:
     ended = fewparse("data", "list", "--data", str(tmp_path))
-    assert ended == CommandResult(0, NO_GEOQUERY + NO_OVERNIGHT + NO_SMCALFLOW, "")
+    assert ended == CommandResult(0, NO_CALLS + NO_GEOQUERY + NO_OVERNIGHT + NO_SMCALFLOW, "")
 
 
 def test_an_unknown_dataset_is_reported_with_suggestions() -> None:
@@ -125,7 +125,7 @@ def test_smcalflow_is_imported_and_listed_as_one_domain_with_its_optional_files(
     assert f"note: not in {source}: dev_100.jsonl; dev_100.jsonl is not made\n" in ended.err
     assert "(of the authors' grammar)" in ended.err
     listed = fewparse("data", "list", "--data", str(data))
-    assert listed == CommandResult(0, NO_GEOQUERY + NO_OVERNIGHT + printed, "")
+    assert listed == CommandResult(0, NO_CALLS + NO_GEOQUERY + NO_OVERNIGHT + printed, "")
 
 
 def test_an_error_in_the_program_of_a_turn_is_shown_with_a_caret(tmp_path: Path) -> None:
