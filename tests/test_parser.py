@@ -14,7 +14,7 @@ from fewparse.constrain.state import Constraint, State
 from fewparse.constrain.trie import Trie
 from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow, IllFormedOutput, UnknownName, UsageError
-from fewparse.events import Event, RoundStarted
+from fewparse.events import Event, Prompted, RoundStarted
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.options import Options
 from fewparse.rerank import Alignment
@@ -83,7 +83,10 @@ def test_a_parse_has_candidates_examples_prompt_trace_and_usage(parser: Parser, 
     assert len(parse.examples) == 3
     assert parse.examples_dropped == 0
     assert parse.prompt.text.endswith("; fan on\n")
-    assert parse.trace == tuple(events)
+    prompted, *search_events = events
+    assert isinstance(prompted, Prompted)
+    assert prompted.prompt == parse.prompt.text
+    assert parse.trace == tuple(search_events)
     assert isinstance(parse.trace[0], RoundStarted)
     assert parse.usage.requests > 0
     assert json.loads(json.dumps(parse.as_dict()))["output"] == parse.output
