@@ -31,6 +31,9 @@ class Call:
     parameters: Mapping[str, str]
 
 
+METRICS = "application/openmetrics-text"
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """A method and a path, the classes of its request and its response, and what the document says about it.
@@ -245,5 +248,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         open=True,
         errors=(503,),
     ),
-    Endpoint("GET", "/metrics", "metrics", "Metrics for Prometheus", None, metrics, media_type="text/plain"),
+    Endpoint("GET", "/metrics", "metrics", "Metrics for Prometheus", None, metrics, media_type=METRICS),
 )
