@@ -14,7 +14,7 @@ from support.serving import LIMITS, GatedModel, Served, running
 from support.switch_domain import make_switches
 
 pytestmark = pytest.mark.skip(
-    reason="the page waits for a round that the gated model does not release; to be found out"
+    reason="the page waits for a round in vain; to be found out"
 )
 
 UTTERANCE = "lamp on in the hall"
