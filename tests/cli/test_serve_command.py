@@ -73,7 +73,7 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded() -> None:
     ],
 )
 def test_mistakes_are_explained(arguments: list[str], words: str, tmp_path: Path) -> None:
-    texts = {"KEYS": "k" * 20 + "\n", "EMPTY": "# none\n", "SHORT": "secret\n"}
+    texts = {"KEYS": "k" * 20 + "\n", "EMPTY": "# none\n", "SHORT": "hidden\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     ended = fewparse(
@@ -81,4 +81,4 @@ def test_mistakes_are_explained(arguments: list[str], words: str, tmp_path: Path
     )
     assert ended.code != 0
     assert words in ended.err
-    assert "secret" not in ended.err.replace("SHORT", "")
+    assert "hidden" not in ended.err.replace("SHORT", "")

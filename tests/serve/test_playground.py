@@ -13,9 +13,7 @@ from support.browser import Visit, chromium, visit
 from support.serving import LIMITS, GatedModel, Served, running
 from support.switch_domain import make_switches
 
-pytestmark = pytest.mark.skip(
-    reason="the page waits for a round in vain; to be found out"
-)
+pytestmark = pytest.mark.skip(reason="the page waits for a round in vain; to be found out")
 
 UTTERANCE = "lamp on in the hall"
 PROGRAM = "(on lamp hall)"
