@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from fewparse import FeedbackLog, load_domain
-from fewparse.lm.embedded import EmbeddedModel
 from support.browser import Visit, chromium, visit
 from support.serving import LIMITS, GatedModel, Served, running
-from support.switch_domain import make_switches
 
 pytestmark = pytest.mark.skip(reason="the page waits for a round in vain; to be found out")
 
@@ -21,18 +19,6 @@ HOSTILE = '<img src=x onerror="alert(1)"> lamp on in the hall'
 PHONE = {"width": 360, "height": 740}
 KEY = "a-key-of-twenty-characters"
 SERIOUS = ("serious", "critical")
-
-
-@pytest.fixture(scope="module")
-def gated(embedded: EmbeddedModel) -> GatedModel:
-    return GatedModel(embedded)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("domains") / "switches"
-    make_switches(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

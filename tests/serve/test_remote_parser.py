@@ -24,23 +24,10 @@ from fewparse.concurrent_parser import ConcurrentParser
 from fewparse.lm.embedded import EmbeddedModel
 from support.loopback import Headers, LoopbackServer, RequestHandler, unused_address
 from support.serving import GatedModel, Served, running
-from support.switch_domain import make_switches
 
 UTTERANCES = ["lamp on in the hall", "radio off in the attic", "lamp off in the office"]
 ONCE = RetryPolicy(max_attempts=1)
 KEY = "a key of twenty characters".replace(" ", "-")
-
-
-@pytest.fixture(scope="module")
-def gated(embedded: EmbeddedModel) -> GatedModel:
-    return GatedModel(embedded)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("domains") / "switches"
-    make_switches(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
