@@ -64,7 +64,7 @@ def test_a_label_names_the_options_in_which_cells_differ() -> None:
 
 
 def test_every_option_of_a_parser_can_be_varied() -> None:
-    elsewhere = {"data", "isolate_grammar", "allow_code", "n_best", "execute"}
+    elsewhere = {"data", "isolate_grammar", "allow_code", "n_best", "execute", "max_risk"}
     assert set(AllOptions.__annotations__) - elsewhere <= set(AXES)
 
 
