@@ -74,9 +74,7 @@ def run_command(name: str, command: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_a_grammar_ends_in_an_answer_or_an_error(name: str, tmp_path: Path) -> None:
-    commands = list(COMMANDS)
-    run_command(name, "check", tmp_path)
-    run_command(name, commands[1 + list(GRAMMARS).index(name) % (len(commands) - 1)], tmp_path)
+    run_command(name, list(COMMANDS)[list(GRAMMARS).index(name) % len(COMMANDS)], tmp_path)
 
 
 @pytest.mark.campaign

@@ -154,7 +154,7 @@ def test_duckdb_and_postgresql_lead_to_the_same_domain(tmp_path: Path, postgres:
     urls = {"duckdb": make_duckdb(tmp_path / "shop.duckdb"), "postgresql": postgres.url("shop")}
     for kind, url in urls.items():
         folder = tmp_path / kind
-        made = new(folder, url, "--examples", "15")
+        made = new(folder, url, "--examples", "3")
         assert (made.code, made.err) == (0, ""), made.err
         ended = fewparse("execute", str(folder), stdin="SELECT COUNT(*) FROM customer\n")
         assert ended == CommandResult(0, "4\n", "")

@@ -16,6 +16,7 @@ from fewparse.constrain import copying, placeholders
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.configuration import Configuration
 from fewparse.constrain.copying import CopyGrammar, CopyState
+from fewparse.constrain.engine import Limits
 from fewparse.constrain.preceding import preceding_bytes
 from fewparse.constrain.state import Constraint
 from fewparse.domains.load import load_domain
@@ -210,8 +211,9 @@ def test_a_grammar_that_needs_all_spans_bounds_the_length_of_the_utterance(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(placeholders, "MAX_ENTRIES", 0)
-    with pytest.raises(LimitExceeded, match=r"symbols; the limit is 1000000"):
-        copy_grammar("after a space").constraint("a " * 400_000 + "12")
+    grammar = CopyGrammar(read_grammar(SOURCES["after a space"]), RULES[:2], BYTES, Limits(grammar_size=10_000))
+    with pytest.raises(LimitExceeded, match=r"symbols; the limit is 10000"):
+        grammar.constraint("a " * 4_000 + "12")
 
 
 def test_states_are_freed_without_garbage_collection() -> None:

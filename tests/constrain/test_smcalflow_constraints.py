@@ -105,7 +105,7 @@ def test_a_mask_has_exactly_the_tokens_that_can_advance(
 ) -> None:
     rng = random.Random(5)
     sizes = set()
-    for turn in rng.sample([turn for turn in gold if turn.is_copied and FREE_TEXT.search(turn.program)], 4):
+    for turn in rng.sample([turn for turn in gold if turn.is_copied and FREE_TEXT.search(turn.program)], 2):
         state = (smcalflow if copy else free).constraint(model_vocabulary, target, turn.utterance).start()
         output = turn.output(target)
         within_text = output.index(b'"') + rng.randint(1, 2)

@@ -3,11 +3,12 @@
 from random import Random
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from fewparse.datasets.overnight.executor import Denotation, denote
 from fewparse.datasets.overnight.values import text_of
+from support.campaign import examples
 from support.overnight_oracle import FuelExhausted, Oracle
 from support.overnight_small import PEOPLE, SMALL, SMALL_WORLD, random_lambdas, random_program
 
@@ -39,21 +40,21 @@ def expected(program: str) -> str:
         raise
 
 
-@settings(max_examples=3000)
+@examples(300)
 @given(SEEDS)
 def test_a_random_program_has_the_denotation_of_the_oracle(seed: int) -> None:
     program = random_program(Random(seed))
     assert denote(program, SMALL_WORLD).text == expected(program)
 
 
-@settings(max_examples=2000)
+@examples(200)
 @given(SEEDS, st.integers(2, 5))
 def test_lambdas_are_equivalent_to_textual_substitution(seed: int, size: int) -> None:
     program = f"(call listValue {random_lambdas(Random(seed), size)})"
     assert denote(program, SMALL_WORLD).text == expected(program)
 
 
-@settings(max_examples=1000)
+@examples(150)
 @given(SEEDS, st.data())
 def test_an_edited_program_has_the_denotation_of_the_oracle(seed: int, data: st.DataObject) -> None:
     program = random_program(Random(seed))
@@ -83,7 +84,7 @@ def test_any_text_has_a_denotation(text: str) -> None:
     assert_well_formed(denote(f"(call listValue {text})", SMALL_WORLD))
 
 
-@settings(max_examples=500)
+@examples(100)
 @given(st.lists(st.sampled_from(["(", ")", *WORDS])).map(" ".join))
 def test_any_sequence_of_brackets_and_words_has_a_denotation(sequence: str) -> None:
     assert_well_formed(denote(sequence, SMALL_WORLD))
@@ -94,7 +95,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=500)
+@examples(100)
 @given(TREES)
 def test_any_tree_of_words_has_a_denotation(tree: str) -> None:
     assert_well_formed(denote(tree, SMALL_WORLD))

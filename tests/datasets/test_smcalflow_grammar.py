@@ -44,7 +44,7 @@ def round_trip_rate(programs: Counter[str], scored: Translator) -> float:
 
 
 @needs_real_data
-@sizes("step", default=10, campaign=1)
+@sizes("step", default=40, campaign=1)
 def test_the_programs_of_every_nth_turn_have_canonical_utterances_and_round_trip(
     smcalflow: Domain, step: int
 ) -> None:

@@ -39,7 +39,7 @@ def test_a_random_sentence_has_one_program(seed: int, depth: int) -> None:
             assert_unambiguous(pair, translator())
 
 
-@sizes("count", default=8, campaign=100)
+@sizes("count", default=2, campaign=100)
 def test_a_random_phrase_has_one_program(count: int) -> None:
     """Most nonterminals are rare in sampled sentences, so phrases are sampled from each nonterminal."""
     for name in dict.fromkeys(rule.name for rule in grammar().rules):

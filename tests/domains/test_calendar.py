@@ -16,6 +16,7 @@ from fewparse.domains.load import load_domain
 from fewparse.errors import ExecutionError
 from fewparse.example import Example
 from fewparse.vocabulary import BYTES
+from support.campaign import sizes
 
 CALENDAR = load_domain("calendar")
 GRAMMAR = (Path(__file__).parents[1] / "support" / "calendar.lark").read_text(encoding="utf-8")
@@ -58,9 +59,10 @@ def test_every_utterance_of_the_demo_is_a_test_example() -> None:
     assert set(shown) <= {e.utterance for e in CALENDAR.test_examples}
 
 
-def test_lark_accepts_every_program() -> None:
+@sizes("step", default=5, campaign=1)
+def test_lark_accepts_every_nth_program(step: int) -> None:
     lark = Lark(GRAMMAR, parser="earley", lexer="dynamic_complete")
-    for example in ALL_EXAMPLES:
+    for example in ALL_EXAMPLES[::step]:
         assert lark.parse(example.program)
 
 

@@ -29,7 +29,7 @@ def test_it_was_tuned_on_the_current_training_examples_for_the_embedded_model() 
     assert provenance.base_sha256 == SMOLLM2.sha256
 
 
-@sizes("step", default=4, campaign=1)
+@sizes("step", default=8, campaign=1)
 def test_it_parses_85_percent_of_the_test_examples_correctly(model: EmbeddedModel, step: int) -> None:
     parser = Parser.from_domain(CALENDAR, model, adapter=ADAPTER.path)
     judge = Judge(CALENDAR)

@@ -8,9 +8,14 @@ PROFILE = "campaign"
 FACTOR = 20
 
 
+def is_running() -> bool:
+    """Whether the tests are run with the profile of a campaign."""
+    return settings.get_current_profile_name() == PROFILE
+
+
 def examples(count: int) -> settings:
     """The number of random examples of a Hypothesis test; a campaign has more."""
-    return settings(max_examples=count * (FACTOR if settings.get_current_profile_name() == PROFILE else 1))
+    return settings(max_examples=count * (FACTOR if is_running() else 1))
 
 
 def sizes(name: str, default: int, campaign: int) -> pytest.MarkDecorator:
