@@ -11,8 +11,6 @@ from fewparse import FeedbackLog, load_domain
 from support.browser import Visit, chromium, visit
 from support.serving import LIMITS, GatedModel, Served, running
 
-pytestmark = pytest.mark.skip(reason="the page waits for a round in vain; to be found out")
-
 UTTERANCE = "lamp on in the hall"
 PROGRAM = "(on lamp hall)"
 HOSTILE = '<img src=x onerror="alert(1)"> lamp on in the hall'
@@ -41,14 +39,14 @@ def expect_clean(opened: Visit, served: Served) -> None:
 @pytest.fixture
 def opened(browser: Any, served: Served) -> Iterator[Visit]:
     with visit(browser, served.url) as visited:
-        visited.page.set_default_timeout(120_000)
+        visited.page.set_default_timeout(30_000)
         visited.page.locator("#samples button").first.wait_for()
         yield visited
         expect_clean(visited, served)
 
 
 def parse(opened: Visit, utterance: str = UTTERANCE) -> None:
-    opened.page.get_by_label("Utterance").fill(utterance)
+    opened.page.get_by_role("textbox", name="Utterance").fill(utterance)
     opened.page.keyboard.press("Enter")
 
 
@@ -82,7 +80,7 @@ def test_a_parse_is_confirmed_and_the_feedback_is_in_the_log(opened: Visit, fold
 
 def test_a_parse_is_corrected_with_completions_by_keyboard_alone(opened: Visit, folder: Path) -> None:
     page = opened.page
-    page.get_by_label("Utterance").focus()
+    page.get_by_role("textbox", name="Utterance").focus()
     page.keyboard.type("radio off in the attic")
     page.keyboard.press("Enter")
     correct = page.get_by_role("button", name="Correct it")
@@ -125,7 +123,7 @@ def test_hostile_text_stays_text_and_a_link_opens_its_parse(browser: Any, opened
     link = opened.page.url
     with visit(browser, link) as again:
         again.page.locator(".feedback button, .problem").first.wait_for()
-        assert again.page.get_by_label("Utterance").input_value() == HOSTILE
+        assert again.page.get_by_role("textbox", name="Utterance").input_value() == HOSTILE
         expect_clean(again, served)
 
 
@@ -134,7 +132,7 @@ def test_a_grammar_is_checked_while_it_is_written(opened: Visit) -> None:
     page.get_by_role("tab", name="Grammar").click()
     page.get_by_text("passed").wait_for()
     assert len(opened.texts("#sentences li")) == 12
-    page.get_by_label("Examples").fill("lights on => (on lump)")
+    page.get_by_role("textbox", name="Examples").fill("lights on => (on lump)")
     page.locator("#findings .error").first.wait_for()
     assert "(on lump)" in opened.texts("#findings")[0]
 
@@ -150,7 +148,7 @@ def violations(page: Any) -> list[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_accessible_on_a_phone_in_light_and_dark(browser: Any, served: Served, scheme: str) -> None:
     with visit(browser, served.url, viewport=PHONE, color_scheme=scheme) as opened:
-        opened.page.set_default_timeout(120_000)
+        opened.page.set_default_timeout(30_000)
         opened.page.locator("#samples button").first.wait_for()
         parse(opened)
         opened.page.get_by_role("button", name="Correct it").click()

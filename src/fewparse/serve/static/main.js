@@ -1,7 +1,7 @@
 // The page: views, the form, and running a parse.
 
 import { ApiError, get, parseEvents } from "./api.js";
-import { byId, element, options, replace } from "./dom.js";
+import { byId, element, options, plural, replace } from "./dom.js";
 import { showResult } from "./result.js";
 import { startScratch } from "./scratch.js";
 import { SearchView } from "./search.js";
@@ -22,8 +22,9 @@ async function chooseDomain(name) {
   byId("width").max = domain.limits.width;
   byId("adapter-field").hidden = domain.options.adapter === null;
   byId("adapter").value = "";
-  const grammar = domain.grammar === null ? "no grammar" : `${domain.grammar.sides.program.productions} productions`;
-  const size = `${domain.examples_count} examples, ${grammar}`;
+  const sides = domain.grammar?.sides;
+  const grammar = sides ? plural((sides.program ?? sides.text).productions, "production") : "no grammar"; // "text": of a plain grammar
+  const size = `${plural(domain.examples_count, "example")}, ${grammar}`;
   replace(byId("domain-about"), `${domain.description} `, element("span", { class: "dim" }, `(${size})`),
     domain.reload_error ? element("strong", { class: "warn" }, ` ${domain.reload_error}`) : null);
   replace(byId("samples"), domain.samples.map((text) => element("button", {
