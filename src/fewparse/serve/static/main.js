@@ -69,7 +69,10 @@ async function run() {
     view.stop(mine.signal.aborted ? "Stopped." : "");
     if (!mine.signal.aborted) showProblem(error);
   } finally {
-    if (running === mine) byId("stop").hidden = true;
+    if (running === mine) {
+      running = null;
+      byId("stop").hidden = true;
+    }
   }
 }
 

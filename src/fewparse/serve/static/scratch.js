@@ -6,7 +6,8 @@ import { byId, debounced, element, plural, replace } from "./dom.js";
 const GRAMMARS = {
   scfg: `start  -> "turn " state " " device | "turn " device " " state , "(" state " " device ")"
 
-state  -> "on" | "off"
+state  -> "on"
+state  -> "off"
 device -> "the lamp" , "lamp"
 device -> "the radio" | "the music" , "radio"
 `,
