@@ -5,9 +5,10 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypedDict, Unpack, get_args
+from typing import Any, Self, TypedDict, Unpack, get_args
 from urllib.parse import urljoin
 
 import httpx2
@@ -60,7 +61,8 @@ class RemoteParser(ConcurrentParser):
 
     What a response leaves out is empty: the log-probabilities of candidates, the features of the confidence, and
     the parts of a prompt, which is one text. A request is repeated while the server is busy or not reachable,
-    within the limits of `retry`.
+    within the limits of `retry`; one that may have executed a program already, because `execute` is set and its
+    connection was lost, is not. A context manager: its end closes the connections.
     """
 
     def __init__(
@@ -81,6 +83,13 @@ class RemoteParser(ConcurrentParser):
         key = api_key or os.environ.get(KEY_VARIABLE, "").strip()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = httpx2.Client(timeout=self._retry.timeout, headers=headers, follow_redirects=False)
+        weakref.finalize(self, self._client.close)  # a parser that is not closed leaves no open connections
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     @property
     def max_concurrency(self) -> int:
@@ -128,30 +137,46 @@ class RemoteParser(ConcurrentParser):
     def _attempt(self, body: dict[str, Any], emit: Listener, cancel: threading.Event | None) -> Parse:
         """Send the request once; raise `RetryableError` if it may succeed when it is repeated."""
         address = urljoin(self.url, "v1/parse/stream")
+        parse: Parse | None = None
+        accepted = False
         try:
             with self._client.stream("POST", address, json=body) as response, ended_by(cancel, response):
                 if response.status_code != httpx2.codes.OK:
                     response.read()
                     raise error_of(response)
+                accepted = True
                 for name, data in messages(response):
                     if name == "Parsed":
-                        return parse_of(data)
+                        parse = parse_of(data)  # read on to the end, so that the connection is used again
                     if name == "Failed":
                         raise problem_of(data["error"])
                     if name in EVENTS:
                         emit(event_of(data))
         except httpx2.HTTPError as error:
+            if parse is not None:
+                return parse
             if cancel is not None and cancel.is_set():
                 raise ParseCancelled from None
-            raise RetryableError(str(error) or type(error).__name__) from None
+            raise self._lost(accepted, str(error) or type(error).__name__) from None
         except (ValidationError, KeyError, TypeError, ValueError) as error:
             raise ServerUnsupported(
                 f"{self.url} sent a response that is not one of fewparse: {type(error).__name__}",
                 "Is it the address of `fewparse serve`, and of the same version?",
             ) from None
+        if parse is not None:
+            return parse
         if cancel is not None and cancel.is_set():
             raise ParseCancelled
-        raise RetryableError("the connection ended before the parse")
+        raise self._lost(accepted, "the connection ended before the parse")
+
+    def _lost(self, accepted: bool, message: str) -> Exception:
+        """Return the error of a lost connection: to be retried, unless a program may have been executed."""
+        if accepted and self._options.get("execute"):
+            return ServerUnavailable(
+                f"the connection to {self.url} was lost: {message}",
+                "The program may have been executed; the request was not repeated.",
+            )
+        return RetryableError(message)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`Parser.from_url`: its parses are those of `Parser`, it obeys the same laws, and it repeats failed requests."""
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from fewparse import (
     ServerUnsupported,
     UsageError,
 )
-from fewparse.client import RemoteParser
+from fewparse.client import RemoteParser, RequestOptions
 from fewparse.concurrent_parser import ConcurrentParser
 from fewparse.lm.embedded import EmbeddedModel
 from support.loopback import Headers, LoopbackServer, RequestHandler, unused_address
@@ -28,6 +29,22 @@ from support.serving import GatedModel, Served, running
 UTTERANCES = ["lamp on in the hall", "radio off in the attic", "lamp off in the office"]
 ONCE = RetryPolicy(max_attempts=1)
 KEY = "a key of twenty characters".replace(" ", "-")
+
+
+class Flaky(LoopbackServer):
+    """Fails in these ways, one after the other; then passes requests on."""
+
+    def __init__(self, target: Served, failures: list[tuple[int, bytes, Headers]]) -> None:
+        super().__init__()
+        self._target, self._failures = target, failures
+
+    def respond(self, handler: RequestHandler, body: bytes) -> None:
+        if self._failures:
+            handler.reply(*self._failures.pop(0))
+            return
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
+        found = self._target.client.post("/v1/parse/stream", content=body, headers=headers)
+        handler.reply(found.status_code, found.content)
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +60,8 @@ def local(embedded: EmbeddedModel, folder: Path) -> Parser:
 
 @pytest.fixture(scope="module")
 def remote(served: Served) -> Iterator[RemoteParser]:
-    parser = Parser.from_url(served.url, api_key=KEY)
-    yield parser
-    parser.close()
+    with Parser.from_url(served.url, api_key=KEY) as parser:
+        yield parser
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -64,8 +80,9 @@ def test_a_remote_parse_equals_a_local_one(local: Parser, remote: RemoteParser) 
 
 
 def test_options_are_sent_with_the_request(served: Served, local: Parser) -> None:
-    wider = Parser.from_url(served.url, "switches", api_key=KEY, decoder="beam", width=2, n_best=2)
-    assert len(wider.parse(UTTERANCES[0]).candidates) == 2
+    options: RequestOptions = {"decoder": "beam", "width": 2, "n_best": 2}
+    with Parser.from_url(served.url, "switches", api_key=KEY, **options) as wider:
+        assert len(wider.parse(UTTERANCES[0]).candidates) == 2
 
 
 def test_the_listener_receives_the_prompt_and_every_event_of_the_trace(parser: ConcurrentParser) -> None:
@@ -126,32 +143,39 @@ def test_a_cancelled_parse_ends_on_the_server_too(served: Served, remote: Remote
     served.wait_until_idle()
 
 
-@pytest.mark.skip(reason="leaves sockets open in the test; to be found out")
-def test_a_wrong_key_an_unknown_domain_and_a_wrong_option_are_explained(served: Served) -> None:
-    with pytest.raises(ServerRejected, match="key is missing or wrong"):
-        Parser.from_url(served.url, api_key=KEY + "x").parse(UTTERANCES[0])
-    with pytest.raises(UsageError, match="Did you mean switches"):
-        Parser.from_url(served.url, "switch", api_key=KEY).parse(UTTERANCES[0])
-    with pytest.raises(UsageError, match="at most 20"):
-        Parser.from_url(served.url, api_key=KEY, width=50).parse(UTTERANCES[0])
+@pytest.mark.parametrize(
+    ("domain", "key", "options", "error", "words"),
+    [
+        (None, KEY + "x", {}, ServerRejected, "key is missing or wrong"),
+        ("switch", KEY, {}, UsageError, "Did you mean switches"),
+        (None, KEY, {"width": 50}, UsageError, "at most 20"),
+    ],
+)
+def test_a_wrong_key_an_unknown_domain_and_a_wrong_option_are_explained(
+    served: Served, domain: str | None, key: str, options: RequestOptions, error: type[Exception], words: str
+) -> None:
+    with Parser.from_url(served.url, domain, api_key=key, **options) as parser:
+        with pytest.raises(error, match=words):
+            parser.parse(UTTERANCES[0])
+
+
+def test_an_address_without_a_scheme_is_refused() -> None:
     with pytest.raises(UsageError, match="not the address"):
         Parser.from_url("localhost:8000")
 
 
-class Flaky(LoopbackServer):
-    """Fails in these ways, one after the other; then passes requests on."""
-
-    def __init__(self, target: Served, failures: list[tuple[int, bytes, Headers]]) -> None:
-        super().__init__()
-        self._target, self._failures = target, failures
-
-    def respond(self, handler: RequestHandler, body: bytes) -> None:
-        if self._failures:
-            handler.reply(*self._failures.pop(0))
-            return
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
-        found = self._target.client.post("/v1/parse/stream", content=body, headers=headers)
-        handler.reply(found.status_code, found.content)
+def test_connections_are_used_again_and_closed_with_the_parser(served: Served) -> None:
+    with Flaky(served, []) as server:
+        parser = Parser.from_url(server.url.removesuffix("v1"))
+        for utterance in UTTERANCES:
+            parser.parse(utterance)
+        assert (server.connections, server.open_connections) == (1, 1)
+        del parser
+        gc.collect()
+        deadline = time.monotonic() + 20
+        while server.open_connections:
+            assert time.monotonic() < deadline, "the connection was not closed"
+            time.sleep(0.01)
 
 
 def test_a_busy_server_is_asked_again(served: Served) -> None:
@@ -161,14 +185,31 @@ def test_a_busy_server_is_asked_again(served: Served) -> None:
         (200, b"", []),
         (200, b'event: Failed\ndata: {"error": {"code": "shutting_down", "message": "m", "hint": null}}\n\n', []),
     ]
-    with Flaky(served, failures) as server:
-        found = Parser.from_url(server.url.removesuffix("v1")).parse(UTTERANCES[0])
+    with Flaky(served, failures) as server, Parser.from_url(server.url.removesuffix("v1")) as parser:
+        found = parser.parse(UTTERANCES[0])
     assert found.program is not None
     assert failures == []
 
 
+def test_a_request_that_may_have_executed_a_program_is_not_repeated(served: Served) -> None:
+    lost: tuple[int, bytes, Headers] = (200, b"event: Started\ndata: {}\n\n", [])
+    failures = [lost, lost]
+    with Flaky(served, failures) as server:
+        with (
+            Parser.from_url(server.url.removesuffix("v1"), execute=True) as parser,
+            pytest.raises(ServerUnavailable, match="was lost"),
+        ):
+            parser.parse(UTTERANCES[0])
+    assert failures == [lost]
+
+
 def test_a_server_that_does_not_respond_or_is_another_one_is_an_error(served: Served) -> None:
-    with pytest.raises(ServerUnavailable, match="did not respond"):
-        Parser.from_url(unused_address().removesuffix("v1"), retry=ONCE).parse(UTTERANCES[0])
-    with Flaky(served, [(200, b"event: Parsed\ndata: {}\n\n", [])]) as server, pytest.raises(ServerUnsupported):
-        Parser.from_url(server.url.removesuffix("v1"), retry=ONCE).parse(UTTERANCES[0])
+    with Parser.from_url(unused_address().removesuffix("v1"), retry=ONCE) as parser:
+        with pytest.raises(ServerUnavailable, match="did not respond"):
+            parser.parse(UTTERANCES[0])
+    with (
+        Flaky(served, [(200, b"event: Parsed\ndata: {}\n\n", [])]) as server,
+        Parser.from_url(server.url.removesuffix("v1"), retry=ONCE) as parser,
+        pytest.raises(ServerUnsupported),
+    ):
+        parser.parse(UTTERANCES[0])

@@ -1,5 +1,6 @@
 """Event streams: the events of a search arrive before its result, and a search ends when its client goes."""
 
+import signal
 import socket
 import threading
 import time
@@ -9,21 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from fewparse.lm.embedded import EmbeddedModel
+from fewparse.serve import server
 from support.serving import LIMITS, UTTERANCE, GatedModel, Served, running
-from support.switch_domain import make_switches
 
 
 @pytest.fixture(scope="module")
-def gated(embedded: EmbeddedModel) -> GatedModel:
-    return GatedModel(embedded)
-
-
-@pytest.fixture(scope="module")
-def switches(gated: GatedModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def switches(gated: GatedModel, folder: Path) -> Iterator[Served]:
     """A server with a small domain, whose model can be stopped; two requests may wait."""
-    folder = tmp_path_factory.mktemp("domains") / "switches"
-    make_switches(folder)
     with running(gated, folder, limits=replace(LIMITS, queue=2, streams=3)) as served:
         yield served
 
@@ -37,6 +30,14 @@ def closed(gated: GatedModel, switches: Served) -> Iterator[GatedModel]:
     yield gated
     gated.gate.set()
     switches.wait_until_idle()
+
+
+def wait_until_cancelled(served: Served) -> None:
+    """Return when the searches that run have been cancelled."""
+    deadline = time.monotonic() + 20
+    while not all(flag.is_set() for flag in served.service.searches._running):
+        assert time.monotonic() < deadline, "the search was not cancelled"
+        time.sleep(0.01)
 
 
 def test_the_events_of_a_search_come_in_order_and_end_with_the_parse(served: Served) -> None:
@@ -86,10 +87,7 @@ def test_a_search_ends_when_its_client_goes(
     with socket.create_connection(("127.0.0.1", int(switches.url.rpartition(":")[2]))) as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert closed.waiting.acquire(timeout=20)
-    deadline = time.monotonic() + 10
-    while not all(flag.is_set() for flag in switches.service.searches._running):
-        assert time.monotonic() < deadline, "the search was not cancelled"
-        time.sleep(0.01)
+    wait_until_cancelled(switches)
     calls_before = sum(1 for _ in iter(lambda: gated.waiting.acquire(blocking=False), False))
     closed.gate.set()
     switches.wait_until_idle()
@@ -117,6 +115,21 @@ def test_more_requests_than_may_wait_are_refused_and_can_be_repeated(switches: S
         thread.join()
     assert statuses == [200, 200, 200]
     assert switches.post("/v1/parse", {"utterance": "lamp on in the hall"}).status_code == 200
+
+
+def test_a_search_that_outlasts_the_grace_period_ends_with_the_reason(
+    gated: GatedModel, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "CANCEL_SECONDS", server.GRACE_SECONDS)
+    with running(gated, folder) as ending:
+        gated.gate.clear()
+        events = ending.events({"utterance": "lamp on in the hall"})
+        assert [next(events)[0] for _ in range(4)][-1] == "RoundStarted"
+        ending.server.handle_exit(signal.SIGTERM, None)
+        wait_until_cancelled(ending)
+        gated.gate.set()
+        name, data = list(events)[-1]
+    assert (name, data["error"]["code"]) == ("Failed", "cancelled")
 
 
 def test_grammar_work_does_not_wait_for_searches(switches: Served, closed: GatedModel, tmp_path: Path) -> None:

@@ -81,6 +81,11 @@ class LoopbackServer(ABC):
         """The number of connections accepted so far."""
         return len(self._listener.connections)
 
+    @property
+    def open_connections(self) -> int:
+        """The number of connections that the client has not closed."""
+        return sum(thread.is_alive() for thread, _ in self._listener.connections)
+
     def __enter__(self) -> Self:
         self._listener = Listener(self.respond)
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.02,), daemon=True)

@@ -16,7 +16,7 @@ from fewparse import LanguageModel, load_domain
 from fewparse.serve.app import create_app
 from fewparse.serve.domain import ServedDomain
 from fewparse.serve.limits import ServeLimits
-from fewparse.serve.server import make_server, open_socket
+from fewparse.serve.server import Server, make_server, open_socket
 from fewparse.serve.service import Service
 
 UTTERANCE = "when is my next meeting with Elena?"
@@ -30,6 +30,7 @@ LIMITS = ServeLimits(
 class Served:
     """A running server: its address, its service, and a client."""
 
+    server: Server
     url: str
     service: Service
     client: httpx2.Client
@@ -85,7 +86,7 @@ def running(
             while not server.started:
                 assert thread.is_alive(), "the server did not start"
                 time.sleep(0.01)
-            yield Served(url, app.state.service, client)
+            yield Served(server, url, app.state.service, client)
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive(), "the server did not end"

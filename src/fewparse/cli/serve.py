@@ -155,10 +155,9 @@ def serve(
             return
         address = listening.getsockname()
         shown = f"[{address[0]}]" if ":" in address[0] else address[0]
-        err.print(
-            f"Serving {', '.join(each.name for each in served)} at http://{shown}:{address[1]}/", markup=False
-        )
-        make_server(app, trusted_proxies).run(sockets=[listening])
+        message = f"Serving {', '.join(each.name for each in served)} at http://{shown}:{address[1]}/"
+        on_start = partial(err.print, message, markup=False)
+        make_server(app, trusted_proxies, on_start=on_start).run(sockets=[listening])
 
 
 def check_installed(with_mcp: bool) -> None:

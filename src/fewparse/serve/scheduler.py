@@ -155,11 +155,15 @@ class Scheduler:
                     waiting.turn.set_exception(shutting_down())
         self._queues.clear()
 
+    def cancel(self) -> None:
+        """End the requests that run as soon as possible."""
+        for cancel in list(self._running):
+            cancel.set()
+
     def close(self) -> None:
         """Refuse all requests, and end those that run as soon as possible; return when they have ended."""
         self.drain()
-        for cancel in list(self._running):
-            cancel.set()
+        self.cancel()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
@@ -10,22 +11,40 @@ from starlette.applications import Starlette
 from fewparse.errors import UsageError
 
 GRACE_SECONDS = 15
+CANCEL_SECONDS = 2
+"""How long before the end of the grace period searches are cancelled, so that their clients get a response."""
 MAX_CONNECTIONS = 1_000
 
 
 class Server(uvicorn.Server):
-    """Ends in order: new and waiting requests are refused from the signal on, and those that run are finished."""
+    """Calls `on_start` when it accepts connections, and ends in order.
 
-    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
+    From the signal on, new and waiting requests are refused, and those that run are finished; searches that would
+    take longer than the grace period are cancelled shortly before its end.
+    """
+
+    def __init__(self, config: uvicorn.Config, app: Starlette, on_start: Callable[[], None]) -> None:
         super().__init__(config)
-        self._app = app
+        self._app, self._on_start = app, on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, and accept connections."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to shut down."""
         loop = getattr(self._app.state, "loop", None)
         if loop is not None:  # the application has started
-            loop.call_soon_threadsafe(self._app.state.service.drain)
+            loop.call_soon_threadsafe(self._drain)
         super().handle_exit(sig, frame)
+
+    def _drain(self) -> None:
+        service = self._app.state.service
+        service.drain()
+        grace = self.config.timeout_graceful_shutdown or 0
+        self._app.state.loop.call_later(max(0, grace - CANCEL_SECONDS), service.cancel)
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -47,7 +66,12 @@ def open_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-def make_server(app: Starlette, trusted_proxies: str | None = None, grace: int = GRACE_SECONDS) -> Server:
+def make_server(
+    app: Starlette,
+    trusted_proxies: str | None = None,
+    grace: int = GRACE_SECONDS,
+    on_start: Callable[[], None] = lambda: None,
+) -> Server:
     """Return a server for the application."""
     config = uvicorn.Config(
         app,
@@ -62,7 +86,7 @@ def make_server(app: Starlette, trusted_proxies: str | None = None, grace: int =
         lifespan="on",
         ws="none",
     )
-    return Server(config, app)
+    return Server(config, app, on_start)
 
 
 def log_to_stderr() -> None:

@@ -63,6 +63,11 @@ class Service:
         self.searches.drain()
         self.grammars.drain()
 
+    def cancel(self) -> None:
+        """End the work that runs as soon as possible."""
+        self.searches.cancel()
+        self.grammars.cancel()
+
     async def close(self) -> None:
         """End all work and return when the threads have ended."""
         self.drain()
