@@ -62,7 +62,8 @@ class EventStream(Response):
         try:
             while True:
                 try:
-                    message = await asyncio.wait_for(messages.get(), PING_SECONDS)
+                    async with asyncio.timeout(PING_SECONDS):  # `wait_for` of Python 3.11 may swallow a cancellation
+                        message = await messages.get()
                 except TimeoutError:
                     yield None
                     continue
