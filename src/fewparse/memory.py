@@ -1,13 +1,16 @@
-"""Return freed memory to the operating system, so that the size of a long-running process stays level.
+"""Return freed memory to the operating system, and pause garbage collection while large objects are made.
 
 A search that takes long holds many parser states and logits. glibc keeps their memory after they are freed, so
 that the process would stay at the size of its largest search.
 """
 
 import ctypes
+import gc
 import math
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 GROWTH = 1.03
@@ -62,4 +65,33 @@ def malloc_trim() -> "ctypes._NamedFuncPointer | None":
 
 
 TRIMMER = MemoryTrimmer()
+"""One for the process."""
+
+
+class Collection:
+    """Garbage collection of the process, which can be paused. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._pauses = 0
+        self._was_enabled = False
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pause garbage collection, for objects without cycles: every collection would visit all of them again."""
+        with self._lock:
+            if not self._pauses:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._pauses += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pauses -= 1
+                if not self._pauses and self._was_enabled:
+                    gc.enable()
+
+
+COLLECTION = Collection()
 """One for the process."""

@@ -18,6 +18,7 @@ from fewparse.constrain.placeholders import PlaceholderGrammar
 from fewparse.constrain.span_table import SpanTable
 from fewparse.constrain.state import Constraint, State
 from fewparse.grammar.rules import Grammar
+from fewparse.memory import COLLECTION
 from fewparse.vocabulary import Mask, Vocabulary
 
 MAX_CONFIGURATIONS = 32
@@ -46,9 +47,10 @@ class CopyGrammar:
         tables = {name: SpanTable(characters, utterance) for name, characters in self._characters.items()}
         used = tuple(name for name, table in tables.items() if table.first_bytes)
         if used not in self._compiled:
-            self._compiled[used] = PlaceholderGrammar(
-                self._grammar, self.names, used, self.vocabulary, self._limits
-            )
+            with COLLECTION.paused():
+                self._compiled[used] = PlaceholderGrammar(
+                    self._grammar, self.names, used, self.vocabulary, self._limits
+                )
         compiled = self._compiled[used]
         if compiled.entries is None:
             return self.with_spans(utterance)

@@ -73,7 +73,7 @@ def check_size(grammar: Grammar, limits: Limits) -> None:
             "Write rules with more alternatives, or use a trie for large sets of names.",
         )
     nullable = nullable_names(grammar)
-    for name, productions in grammar.rules.items():
+    for name, productions in grammar.rules.items() if nullable else ():
         count = max((sum(isinstance(s, Ref) and s.name in nullable for s in p) for p in productions), default=0)
         if count > limits.nullable_symbols:
             raise LimitExceeded(

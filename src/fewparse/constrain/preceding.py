@@ -22,25 +22,32 @@ class Analysis:
     def __init__(self, grammar: Grammar) -> None:
         self._rules = grammar.rules
         self._nullable = nullable_names(grammar)
-        self._occurrences: defaultdict[str, list[tuple[str, Production, int]]] = defaultdict(list)
-        """The productions in which a nonterminal occurs, with their own nonterminal and the place."""
+        self._heads: list[str] = []
+        self._productions: list[Production] = []
+        self._occurrences: defaultdict[str, list[int]] = defaultdict(list)
+        """The numbers of the productions in which a nonterminal occurs, for each occurrence."""
         for name, productions in grammar.rules.items():
             for production in productions:
-                for at, symbol in enumerate(production):
+                for symbol in production:
                     if isinstance(symbol, Ref):
-                        self._occurrences[symbol.name].append((name, production, at))
+                        self._occurrences[symbol.name].append(len(self._heads))
+                self._heads.append(name)
+                self._productions.append(production)
 
     def preceding(self, name: str) -> Bytes:
         """Return the bytes that may directly precede a nonterminal."""
         before: list[Symbol] = []
         agenda, seen = [name], {name}
         while agenda:
-            for head, production, at in self._occurrences[agenda.pop()]:
-                earlier = production[:at]
-                before += self._last_symbols(earlier)
-                if head not in seen and all(map(self._is_nullable, earlier)):
-                    seen.add(head)
-                    agenda.append(head)
+            wanted = Ref(agenda.pop())
+            for number in dict.fromkeys(self._occurrences[wanted.name]):
+                head, production = self._heads[number], self._productions[number]
+                for at in (at for at, symbol in enumerate(production) if symbol == wanted):
+                    earlier = production[:at]
+                    before += self._last_symbols(earlier)
+                    if head not in seen and all(map(self._is_nullable, earlier)):
+                        seen.add(head)
+                        agenda.append(head)
         return self._last_bytes(before)
 
     def _last_bytes(self, agenda: list[Symbol]) -> Bytes:

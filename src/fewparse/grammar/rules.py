@@ -140,16 +140,20 @@ def trim(grammar: Grammar) -> Trimmed:
 
 def productive_rules(grammar: Grammar, productive: set[str]) -> dict[str, tuple[Production, ...]]:
     """Return the rules without unproductive nonterminals and the productions that use them."""
-    return {
-        name: tuple(p for p in productions if all(is_productive(s, productive) for s in p))
-        for name, productions in grammar.rules.items()
-        if name in productive
-    }
+    found = {}
+    for name, productions in grammar.rules.items():
+        if name in productive:
+            kept = [p for p in productions if uses_productive(p, productive)]
+            found[name] = productions if len(kept) == len(productions) else tuple(kept)
+    return found
 
 
-def is_productive(symbol: Symbol, productive: set[str]) -> bool:
-    """Return whether a symbol derives a string, given the productive nonterminals."""
-    return symbol.name in productive if isinstance(symbol, Ref) else matches_some(symbol)
+def uses_productive(production: Production, productive: set[str]) -> bool:
+    """Return whether all symbols of a production derive a string, given the productive nonterminals."""
+    for symbol in production:
+        if symbol.name not in productive if isinstance(symbol, Ref) else not matches_some(symbol):
+            return False
+    return True
 
 
 def matches_some(terminal: Text | Chars) -> bool:
@@ -174,16 +178,18 @@ def nullable_names(grammar: Grammar) -> set[str]:
 
 def deriving_names(grammar: Grammar, usable: Callable[[Text | Chars], bool]) -> set[str]:
     """Return the nonterminals with a derivation whose terminals are all usable, in linear time."""
+    if not has_usable_production(grammar, usable):
+        return set()
     users: dict[str, list[int]] = {}
     heads: list[str] = []
     missing: list[int] = []
     agenda: list[str] = []
     for name, productions in grammar.rules.items():
         for production in productions:
-            needs = set[str]()
+            needs = []
             for symbol in production:
                 if isinstance(symbol, Ref):
-                    needs.add(symbol.name)
+                    needs.append(symbol.name)
                 elif not usable(symbol):
                     break
             else:
@@ -203,6 +209,15 @@ def deriving_names(grammar: Grammar, usable: Callable[[Text | Chars], bool]) -> 
                 if not missing[number]:
                     agenda.append(heads[number])
     return found
+
+
+def has_usable_production(grammar: Grammar, usable: Callable[[Text | Chars], bool]) -> bool:
+    """Return whether some production consists of usable terminals alone, without which there is no derivation."""
+    return any(
+        all(not isinstance(symbol, Ref) and usable(symbol) for symbol in production)
+        for productions in grammar.rules.values()
+        for production in productions
+    )
 
 
 def reachable_names(rules: Mapping[str, tuple[Production, ...]], start: str) -> set[str]:

@@ -25,6 +25,7 @@ from fewparse.files import exists, read_text
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.limits import GRAMMAR_BYTES
+from fewparse.memory import COLLECTION
 
 
 class SqlTable(ConstraintTable):
@@ -58,7 +59,8 @@ class SqlConstraint(GrammarConstraint):
     @cached_property
     def grammar(self) -> SynchronousGrammar:
         """The grammar of queries and their English, made from the schema."""
-        return self._cache.grammar(lambda: sql_grammar(self.database, self.phrases))
+        with COLLECTION.paused():
+            return self._cache.grammar(lambda: sql_grammar(self.database, self.phrases))
 
     @cached_property
     def _cache(self) -> SqlCache:
