@@ -1,4 +1,4 @@
-"""`fewparse cache`: statistics of the response cache, and clearing it."""
+"""`fewparse cache`: statistics of the caches, and clearing them."""
 
 import json
 import re
@@ -9,9 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fewparse.domains.sql.cache import SqlCache
+from fewparse.domains.sql.english import Phrases
 from fewparse.lm.response_cache import DEFAULT_LIMIT, ResponseCache
 from fewparse.retrieve.similarity_store import SimilarityStore
 from support.cli_runner import CommandResult, fewparse
+from support.sql_samples import SAMPLES
+
+COMPANY = SAMPLES["company"].database
 
 
 def filled_cache(folder: Path, responses: int) -> Path:
@@ -34,7 +39,11 @@ def test_stats_show_path_number_size_and_times(tmp_path: Path) -> None:
     assert re.fullmatch(f"oldest from {moment}, newest from {moment}", times)
     similarities = tmp_path / "similarities.sqlite"
     assert re.fullmatch(rf"{re.escape(str(similarities))}: \d+\.\d kB", others[0])
-    assert others[1:] == ["0 similarities, 0 bytes of at most 268.4 MB"]
+    assert others[1:] == [
+        "0 similarities, 0 bytes of at most 268.4 MB",
+        f"{tmp_path / 'sql'}: 0 bytes",
+        "0 files of SQL domains",
+    ]
 
 
 def test_stats_as_json(tmp_path: Path) -> None:
@@ -56,15 +65,18 @@ def test_an_empty_cache_has_no_times(tmp_path: Path) -> None:
     assert ended.out.splitlines()[1::2] == [
         "0 responses, 0 bytes of at most 1.1 GB",
         "0 similarities, 0 bytes of at most 268.4 MB",
+        "0 files of SQL domains",
     ]
-    for found in json.loads(fewparse("cache", "stats", "--json", env=environment).out).values():
-        assert (found["oldest"], found["newest"]) == (None, None)
+    shown = json.loads(fewparse("cache", "stats", "--json", env=environment).out)
+    for entries in ("responses", "similarities"):
+        assert (shown[entries]["oldest"], shown[entries]["newest"]) == (None, None)
+    assert shown["sql"] == {"path": str(tmp_path / "new" / "sql"), "entries": 0, "file_bytes": 0}
 
 
 def test_clear_shows_what_was_deleted_and_shrinks_the_file(tmp_path: Path) -> None:
     path, environment = filled_cache(tmp_path, 1200), {"FEWPARSE_CACHE": str(tmp_path)}
     before = path.stat().st_size
-    none = "0 similarities deleted, 0 bytes\n"
+    none = "0 similarities deleted, 0 bytes\n0 files of SQL domains deleted, 0 bytes\n"
     cleared = fewparse("cache", "clear", env=environment)
     assert cleared == CommandResult(0, f"1,200 responses deleted, 1.2 MB\n{none}", "")
     assert path.stat().st_size < before / 10
@@ -80,6 +92,18 @@ def test_similarities_are_shown_and_cleared(tmp_path: Path, monkeypatch: pytest.
     assert json.loads(fewparse("cache", "stats", "--json", env=environment).out)["similarities"]["entries"] == 1
     assert "1 similarities deleted" in fewparse("cache", "clear", env=environment).out
     assert store.get("c") is None
+
+
+def test_files_of_sql_domains_are_shown_and_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEWPARSE_CACHE", str(tmp_path))
+    cache = SqlCache(COMPANY, Phrases(COMPANY))
+    cache.normal_forms["select 1"] = "SELECT 1"
+    cache.store_queries()
+    (file,) = (tmp_path / "sql").iterdir()
+    shown = json.loads(fewparse("cache", "stats", "--json").out)["sql"]
+    assert shown == {"path": str(file.parent), "entries": 1, "file_bytes": file.stat().st_size}
+    assert "1 files of SQL domains deleted" in fewparse("cache", "clear").out
+    assert not file.exists()
 
 
 def test_a_damaged_cache_is_replaced_with_a_note(tmp_path: Path) -> None:

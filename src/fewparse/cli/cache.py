@@ -9,13 +9,14 @@ import typer
 from rich.filesize import decimal
 
 from fewparse.cli.console import echo, err
+from fewparse.domains.sql.cache import sql_cache_folder, stored_files, total_size
 from fewparse.errors import FewparseError
 from fewparse.lm.response_cache import ResponseCache, response_cache_path
 from fewparse.retrieve.similarity_store import open_similarities
 from fewparse.text import to_json
 
 app = typer.Typer(
-    help="Inspect or clear the caches: responses of remote models, similarities of utterances.",
+    help="Inspect or clear the caches: responses of remote models, similarities of utterances, grammars of databases.",
     no_args_is_help=True,
 )
 Open = Callable[[Callable[[str], None]], ResponseCache]
@@ -52,6 +53,10 @@ def stats(
         )
         if found.oldest and found.newest:
             lines.append(f"oldest from {local_time(found.oldest)}, newest from {local_time(found.newest)}")
+    folder, files = sql_cache_folder(), stored_files()
+    numbers["sql"] = {"path": str(folder), "entries": len(files), "file_bytes": total_size(files)}
+    lines.append(f"{folder}: {decimal(total_size(files))}")
+    lines.append(f"{len(files):,} files of SQL domains")
     echo(to_json(numbers) if as_json else "\n".join(lines))
 
 
@@ -63,6 +68,11 @@ def clear() -> None:
             size = cache.statistics().entry_bytes
             deleted = cache.clear()
         echo(f"{deleted:,} {entries} deleted, {decimal(size)}")
+    files = stored_files()
+    size = total_size(files)
+    for path in files:
+        path.unlink(missing_ok=True)
+    echo(f"{len(files):,} files of SQL domains deleted, {decimal(size)}")
 
 
 @contextmanager

@@ -78,8 +78,7 @@ class SqlCache:
         content = to_json(value).encode()
         try:
             write_atomically(self._path(kind), sha256(content).encode() + b"\n" + content)
-            files = sorted(sql_cache_folder().iterdir(), key=os.path.getmtime)
-            for path in files[:-MAX_FILES]:
+            for path in stored_files()[:-MAX_FILES]:
                 path.unlink(missing_ok=True)
         except (OSError, ValueError):
             return
@@ -88,6 +87,17 @@ class SqlCache:
 def sql_cache_folder() -> Path:
     """Return the folder of the files."""
     return cache_folder() / "sql"
+
+
+def stored_files() -> list[Path]:
+    """Return the files of all schemas, those that were used last at the end."""
+    folder = sql_cache_folder()
+    return sorted(folder.iterdir(), key=os.path.getmtime) if folder.is_dir() else []
+
+
+def total_size(files: Iterable[Path]) -> int:
+    """Return the size of files in bytes."""
+    return sum(path.stat().st_size for path in files)
 
 
 def sha256(content: bytes) -> str:
