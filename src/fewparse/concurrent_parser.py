@@ -1,6 +1,5 @@
 """Many parses with a parser: in order, several at a time, and from asyncio."""
 
-import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -51,6 +50,8 @@ class ConcurrentParser(ABC):
 
     async def aparse(self, utterance: str, context: str = "") -> Parse:
         """Run `parse` in a thread; cancelling the task cancels the parse."""
+        import asyncio
+
         cancel = threading.Event()
         work = partial(self.parse, utterance, context, cancel=cancel)
         try:
@@ -63,6 +64,8 @@ class ConcurrentParser(ABC):
 
         At most as many parses run at a time as the model serves. Closing the iterator cancels those that run.
         """
+        import asyncio
+
         running: deque[asyncio.Task[Parse]] = deque()
         try:
             for utterance in utterances:

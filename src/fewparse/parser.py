@@ -27,7 +27,7 @@ from fewparse.memory import TRIMMER
 from fewparse.options import FromDomainOptions, Options, prepare
 from fewparse.prompt import Prompt
 from fewparse.prompt_builder import PromptBuilder
-from fewparse.rerank import Alignment, Reranker, vote
+from fewparse.rerank import Reranker, alignment_of, vote
 from fewparse.retrieve.retriever import Retriever
 from fewparse.retry import RetryPolicy
 from fewparse.search.decode import decode
@@ -285,7 +285,7 @@ class Parser(ConcurrentParser):
     def _estimate_alignment(self, without: Sequence[Example]) -> Reranker:
         excluded = {example.key for example in without}
         used = (example for example in self.domain.examples if example.key not in excluded)
-        return Alignment((example.utterance, example.output(self.options.target)) for example in used)
+        return alignment_of(tuple((example.utterance, example.output(self.options.target)) for example in used))
 
     def _answer(self, program: str | None, assessed: Assessment) -> tuple[Any, str | None]:
         """Return the answer; a program that is executed on request only is not before it is confirmed."""

@@ -9,6 +9,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from fewparse.errors import ExecutionError
@@ -52,6 +53,12 @@ class Alignment:
         return scores
 
 
+@lru_cache(maxsize=2)
+def alignment_of(pairs: tuple[tuple[str, str], ...]) -> Alignment:
+    """Return the alignment of pairs; the newest are kept, as reranking and confidence use the same one."""
+    return Alignment(pairs)
+
+
 def estimate(pairs: Sequence[tuple[list[str], list[str]]]) -> dict[str, dict[str, float]]:
     """Run expectation maximisation; table[word][source] = p(word | source)."""
     table: dict[str, dict[str, float]] = defaultdict(dict)
@@ -64,11 +71,12 @@ def estimate(pairs: Sequence[tuple[list[str], list[str]]]) -> dict[str, dict[str
         totals: dict[str, float] = defaultdict(float)
         for words, sources in pairs:
             for word in words:
-                row = table[word]
-                total = sum(row[source] for source in sources)
-                for source in sources:
-                    share = row[source] / total
-                    counts[word][source] += share
+                row, count = table[word], counts[word]
+                values = [row[source] for source in sources]
+                total = sum(values)
+                for source, value in zip(sources, values, strict=True):
+                    share = value / total
+                    count[source] += share
                     totals[source] += share
         table = {
             word: {source: count / totals[source] for source, count in row.items()} for word, row in counts.items()

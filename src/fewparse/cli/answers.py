@@ -2,10 +2,6 @@
 
 from typing import Any
 
-from rich.box import Box
-from rich.table import Table
-from rich.text import Text
-
 from fewparse.cli.console import out
 from fewparse.example import answer_text
 from fewparse.text import printable
@@ -13,8 +9,8 @@ from fewparse.text import printable
 SHOWN_ROWS = 50
 PIPE_WIDTH = 100_000
 MAX_CELL = 200
-RULED = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
-"""A line below the header, and nothing else."""
+RULED = "    \n    \n ── \n    \n    \n    \n    \n    \n"
+"""The box of a table: a line below the header, and nothing else."""
 
 
 def is_table(answer: Any) -> bool:
@@ -42,7 +38,11 @@ def show_answer(answer: Any, prefix: str = "") -> None:
 
 def show_table(columns: list[str], rows: list[list[Any]], indent: int) -> None:
     """Print a table that fits into the width of the terminal; long cells end in an ellipsis."""
-    table = Table(box=RULED, pad_edge=False, show_edge=False, header_style="green", style="dim")
+    from rich.box import Box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=Box(RULED), pad_edge=False, show_edge=False, header_style="green", style="dim")
     for i, name in enumerate(columns):
         numbers = all(isinstance(row[i], int | float) for row in rows if row[i] is not None)
         table.add_column(

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from fewparse.domains.domain import Domain
-from fewparse.domains.examples import not_used
 from fewparse.errors import FewparseError, UsageError, listed
-from fewparse.example import Target
-from fewparse.grammar.rules import undefined
-from fewparse.lm.load import NamedModel, open_model
-from fewparse.lm.model import LanguageModel
 from fewparse.text import printable
 
 if TYPE_CHECKING:
+    from fewparse.domains.domain import Domain
+    from fewparse.example import Target
     from fewparse.lm.http.load import RemoteSettings
+    from fewparse.lm.load import NamedModel
+    from fewparse.lm.model import LanguageModel
 
 FAILED, MISUSED, DEFECT, INTERRUPTED = 1, 2, 70, 130
 
@@ -70,8 +67,10 @@ def input_lines() -> Iterator[tuple[int, str | UsageError]]:
 
 
 @contextmanager
-def opened_model(name: str, remote: "RemoteSettings | None" = None) -> Iterator[LanguageModel]:
+def opened_model(name: str, remote: "RemoteSettings | None" = None) -> Iterator["LanguageModel"]:
     """Open a model, with a progress bar if it is downloaded, and close it at the end."""
+    from fewparse.lm.load import open_model
+
     with download_progress() as progress:
         model = open_model(name, progress, remote)
     with closing(model):
@@ -79,8 +78,10 @@ def opened_model(name: str, remote: "RemoteSettings | None" = None) -> Iterator[
 
 
 @contextmanager
-def named_model(name: str | None, remote: "RemoteSettings | None" = None) -> Iterator[NamedModel | None]:
+def named_model(name: str | None, remote: "RemoteSettings | None" = None) -> Iterator["NamedModel | None"]:
     """Return a model that is opened when it is used first, and close it at the end; None without a name."""
+    from fewparse.lm.load import NamedModel
+
     if name is None:
         yield None
         return
@@ -91,6 +92,8 @@ def named_model(name: str | None, remote: "RemoteSettings | None" = None) -> Ite
 @contextmanager
 def download_progress(what: str = "the model") -> Iterator[Callable[[str, int, int | None], None]]:
     """Show a progress bar on standard error once a download starts; its total is None if it is unknown."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
     labels = {"download": f"Downloading {what}", "unpack": f"Unpacking {what}"}
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
@@ -109,8 +112,11 @@ def download_progress(what: str = "the model") -> Iterator[Callable[[str, int, i
             progress.stop()
 
 
-def warn_of_gaps(domain: Domain, target: Target) -> None:
+def warn_of_gaps(domain: "Domain", target: "Target") -> None:
     """Warn of grammar names without productions, and of examples that the grammar does not derive."""
+    from fewparse.domains.examples import not_used
+    from fewparse.grammar.rules import undefined
+
     if domain.language is not None and (names := sorted(undefined(domain.side(target)))):
         warn(f"the grammar uses names without productions: {listed(names)}")
     if domain.underivable:

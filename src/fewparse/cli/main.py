@@ -9,51 +9,19 @@ from typing import Annotated, Any
 import typer
 
 import fewparse
-from fewparse.cli import (
-    cache,
-    calibrate,
-    data,
-    domain,
-    evaluate,
-    experiment,
-    feedback,
-    grammar,
-    models,
-    parse,
-    report,
-    reproduce,
-    serve,
-    trust,
-    tune,
-)
+from fewparse.cli.commands import CommandGroup
 from fewparse.cli.console import DEFECT, FAILED, INTERRUPTED, echo, show_error, warn
 from fewparse.errors import FewparseError
 
 TRACEBACK_VARIABLE = "FEWPARSE_TRACEBACK"
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Turn a handful of examples and a grammar into a semantic parser.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("parse")(parse.parse)
-app.command("eval")(evaluate.evaluation)
-app.command("experiment")(experiment.experiment)
-app.command("report")(report.report)
-app.command("reproduce")(reproduce.reproduce)
-app.command("serve")(serve.serve)
-app.command("check")(domain.check)
-app.command("tune")(tune.tune)
-app.command("calibrate")(calibrate.calibrate)
-app.command("execute")(domain.execute)
-app.command("new")(domain.new)
-app.command("trust")(trust.trust)
-app.add_typer(feedback.app, name="feedback")
-app.add_typer(grammar.app, name="grammar")
-app.add_typer(models.app, name="models")
-app.add_typer(data.app, name="data")
-app.add_typer(cache.app, name="cache")
 
 
 def show_version(requested: bool) -> None:

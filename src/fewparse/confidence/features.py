@@ -14,7 +14,7 @@ from fewparse.confidence.readings import Reading
 from fewparse.domains.domain import Domain
 from fewparse.events import Completed, Event, Sampled, Spelled
 from fewparse.example import Candidate, Example, Target
-from fewparse.rerank import Alignment, utterance_words
+from fewparse.rerank import Alignment, alignment_of, utterance_words
 
 Features = Mapping[str, float]
 VERSION = 1
@@ -97,7 +97,7 @@ class Reference:
     def __init__(self, examples: Sequence[Example], target: Target) -> None:
         self.utterances = [Counter(utterance_words(example.utterance)) for example in examples]
         self.frequencies = Counter(word for counts in self.utterances for word in counts)
-        self._pairs = [(example.utterance, example.output(target)) for example in examples]
+        self._pairs = tuple((example.utterance, example.output(target)) for example in examples)
         self._index: dict[str, list[tuple[int, float]]] = defaultdict(list)
         for i, counts in enumerate(self.utterances):
             for word, weight in self._weights(counts).items():
@@ -106,7 +106,7 @@ class Reference:
     @cached_property
     def alignment(self) -> Alignment:
         """The word alignment of utterances and outputs."""
-        return Alignment(self._pairs)
+        return alignment_of(self._pairs)
 
     def similarity(self, words: Sequence[str]) -> float:
         """Return the highest cosine similarity of the words to those of an utterance."""

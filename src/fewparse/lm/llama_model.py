@@ -103,17 +103,16 @@ class Llama:
     def _read_vocabulary(self) -> tuple[list[bytes], list[int]]:
         """Return the exact bytes of every token, empty for control tokens, and the ids of the end tokens."""
         is_control, is_end = self._lib.llama_vocab_is_control, self._lib.llama_vocab_is_eog
-        ids = range(self.n_vocab)
-        tokens = [b"" if is_control(self._vocab, i) else self._piece(i) for i in ids]
-        return tokens, [i for i in ids if is_end(self._vocab, i)]
-
-    def _piece(self, token: int) -> bytes:
-        buffer = ctypes.create_string_buffer(64)
-        length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
-        if length < 0:
-            buffer = ctypes.create_string_buffer(-length)
-            length = self._lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
-        return buffer.raw[: max(length, 0)]
+        to_piece, vocab, ids = self._lib.llama_token_to_piece, self._vocab, range(self.n_vocab)
+        buffer, size = ctypes.create_string_buffer(64), 64
+        tokens = []
+        for i in ids:
+            length = 0 if is_control(vocab, i) else to_piece(vocab, i, buffer, size, 0, False)
+            if length < 0:  # the buffer is too small
+                buffer, size = ctypes.create_string_buffer(-length), -length
+                length = to_piece(vocab, i, buffer, size, 0, False)
+            tokens.append(buffer.raw[: max(length, 0)])
+        return tokens, [i for i in ids if is_end(vocab, i)]
 
     def tokenize(self, text: str, special: bool, begin: bool) -> list[int]:
         """Return the token ids of `text`.
