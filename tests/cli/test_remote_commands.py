@@ -219,7 +219,6 @@ def test_an_evaluation_reports_its_requests(letters: str, toy: ToyServer, enviro
     [
         *(
             ["--base-url", "http://127.0.0.1/v1"],
-            ["--max-concurrency", "2"],
             ["--timeout", "5"],
             ["--deadline", "5"],
         ),

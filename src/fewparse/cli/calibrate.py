@@ -123,7 +123,7 @@ def calibrate(
         cache,
         context_length,
     )
-    with opened_model(model, remote) as opened, named_model(retriever_model, remote) as ranking:
+    with opened_model(model, remote, max_concurrency) as opened, named_model(retriever_model, remote) as ranking:
         found = calibrated(
             loaded,
             resolved.target,

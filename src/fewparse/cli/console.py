@@ -67,12 +67,14 @@ def input_lines() -> Iterator[tuple[int, str | UsageError]]:
 
 
 @contextmanager
-def opened_model(name: str, remote: "RemoteSettings | None" = None) -> Iterator["LanguageModel"]:
+def opened_model(
+    name: str, remote: "RemoteSettings | None" = None, max_concurrency: int | None = None
+) -> Iterator["LanguageModel"]:
     """Open a model, with a progress bar if it is downloaded, and close it at the end."""
     from fewparse.lm.load import open_model
 
     with download_progress() as progress:
-        model = open_model(name, progress, remote)
+        model = open_model(name, progress, remote, max_concurrency=max_concurrency or 1)
     with closing(model):
         yield model
 

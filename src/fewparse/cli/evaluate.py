@@ -198,7 +198,7 @@ def evaluation(
     )
     with (
         records.locked(),
-        opened_model(model, remote) as opened,
+        opened_model(model, remote, max_concurrency) as opened,
         named_model(retriever_model, remote) as ranking,
     ):
         for repair in records.repairs:

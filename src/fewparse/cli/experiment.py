@@ -235,7 +235,7 @@ def run_table(
             results = run_experiment(
                 plan,
                 folder,
-                lambda name: opened_model(name, remote),
+                lambda name: opened_model(name, remote, table.remote.max_concurrency),
                 shard,
                 extend,
                 listener,

@@ -165,7 +165,9 @@ BaseUrl = Annotated[
     str | None,
     option(REMOTE, "Address of an OpenAI-compatible server (default: $OPENAI_BASE_URL).", metavar="URL"),
 ]
-MaxConcurrency = Annotated[int | None, option(REMOTE, "Maximum number of concurrent requests.", min=1)]
+MaxConcurrency = Annotated[
+    int | None, option(REMOTE, "Maximum number of concurrent requests, or of parses at a time in process.", min=1)
+]
 Timeout = Annotated[float | None, option(REMOTE, "Timeout of one request in seconds (default: 120).")]
 Deadline = Annotated[
     float | None, option(REMOTE, "Seconds after which a request is no longer retried (default: 600).")

@@ -167,7 +167,7 @@ def parse(
         cache,
         context_length,
     )
-    with opened_model(model, remote) as opened, named_model(retriever_model, remote) as ranking:
+    with opened_model(model, remote, max_concurrency) as opened, named_model(retriever_model, remote) as ranking:
         parser = Parser(loaded, opened, resolved, retriever_model=ranking)
         if parser.assessor.note is not None:
             warn(parser.assessor.note)

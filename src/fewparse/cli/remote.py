@@ -22,12 +22,16 @@ def remote_settings(
     cache: bool = True,
     context_length: int | None = None,
 ) -> "RemoteSettings | None":
-    """Return the settings of remote models; None if all are local, for which these options are errors."""
+    """Return the settings of remote models; None if all are local, for which these options are errors.
+
+    `max_concurrency` is an error only if no model uses it.
+    """
     kinds = [kind_of(model) for model in models if model is not None]
     if not any(kind is not None and kind.remote for kind in kinds):
+        concurrent = any(kind is not None and kind.concurrent for kind in kinds)
         options = {
             "--base-url": base_url,
-            "--max-concurrency": max_concurrency,
+            "--max-concurrency": None if concurrent else max_concurrency,
             "--timeout": timeout,
             "--deadline": deadline,
             "--max-tokens-total": max_tokens_total,

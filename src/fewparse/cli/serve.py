@@ -132,7 +132,7 @@ def serve(
         loaders = [partial(load_domain, name, data, allow_code=code_allowed(name, allow_code)) for name in domains]
         for load in loaders:
             load()
-        opened = stack.enter_context(opened_model(model, remote))
+        opened = stack.enter_context(opened_model(model, remote, max_concurrency))
         ranking = stack.enter_context(named_model(retriever_model, remote))
         served = [ServedDomain(load, opened, model, limits, allow_execute, given, ranking) for load in loaders]
         warn_of(served)

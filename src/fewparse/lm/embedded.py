@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 
 from fewparse.errors import ModelError, UsageError
 from fewparse.files import user_path
@@ -10,13 +11,13 @@ from fewparse.lm import weights
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.catalogue import find_weights
 from fewparse.lm.checked_files import checked_sha256
+from fewparse.lm.context_pool import ContextPool
 from fewparse.lm.evaluator import Logits, Span, TokenIds
 from fewparse.lm.lifetime import Lifetime
 from fewparse.lm.llama_model import Llama
 from fewparse.lm.load import EMBEDDED, ModelSettings, model_kind
 from fewparse.lm.local import LocalModel, usable_cores
 from fewparse.lm.model_file import check_fit, check_model
-from fewparse.lm.prefix_cache import PrefixCache
 from fewparse.lm.usage import Usage
 from fewparse.vocabulary import Vocabulary
 
@@ -39,18 +40,18 @@ def identify_gguf(path: str, _: ModelSettings) -> str | None:
     return file_identity(gguf_path(path), checked_sha256(gguf_path(path)))
 
 
-@model_kind(argument="NAME", optional=True, adapters=True, identify=identify_embedded)
+@model_kind(argument="NAME", optional=True, adapters=True, concurrent=True, identify=identify_embedded)
 def open_embedded(name: str, settings: ModelSettings) -> "EmbeddedModel":
     """Open a model of the catalogue, by default SmolLM2-135M; it is downloaded on first use if it has no terms."""
     found = find_weights(name)
     path = weights.pull(found, progress=settings.progress)
-    return EmbeddedModel(path, name=f"{EMBEDDED}:{found.name}", threads=settings.threads)
+    return EmbeddedModel(path, f"{EMBEDDED}:{found.name}", settings.threads, settings.max_concurrency)
 
 
-@model_kind(argument="PATH", adapters=True, identify=identify_gguf)
+@model_kind(argument="PATH", adapters=True, concurrent=True, identify=identify_gguf)
 def open_gguf(path: str, settings: ModelSettings) -> "EmbeddedModel":
     """Open a GGUF file."""
-    return EmbeddedModel(gguf_path(path), threads=settings.threads)
+    return EmbeddedModel(gguf_path(path), None, settings.threads, settings.max_concurrency)
 
 
 def gguf_path(path: str) -> Path:
@@ -61,47 +62,58 @@ def gguf_path(path: str) -> Path:
 
 
 class AdapterEvaluator:
-    """Evaluates with one adapter, or with none, on a cache that all adapters of a model share."""
+    """Evaluates with one adapter, or with none, on contexts that all adapters of a model share."""
 
-    def __init__(self, cache: PrefixCache, adapter: int | None) -> None:
-        self.context_length = cache.context_length
-        self._cache = cache
+    def __init__(self, contexts: ContextPool, context_length: int, adapter: int | None) -> None:
+        self.context_length = context_length
+        self._contexts = contexts
         self._adapter = adapter
 
     def next_logits(self, prompt: TokenIds, paths: Sequence[TokenIds], usage: Usage) -> list[Logits]:
         """Return the logits after prompt + path for each path."""
-        self._cache.use_adapter(self._adapter)
-        return self._cache.next_logits(prompt, paths, usage)
+        with self._contexts.borrow(prompt, self._adapter) as cache:
+            return cache.next_logits(prompt, paths, usage)
 
     def logits_along(
         self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
     ) -> Iterator[tuple[Span, list[Logits]]]:
         """Yield each distinct span with the logits before each of its following tokens."""
-        self._cache.use_adapter(self._adapter)
-        yield from self._cache.logits_along(prompt, spans, usage)
+        with self._contexts.borrow(prompt, self._adapter) as cache:
+            yield from cache.logits_along(prompt, spans, usage)
 
     def span_logprobs(
         self, prompt: TokenIds, spans: Sequence[Span], usage: Usage
     ) -> dict[Span, tuple[float, ...]]:
         """Return the log-probability of each following token of each span."""
-        self._cache.use_adapter(self._adapter)
-        return self._cache.span_logprobs(prompt, spans, usage)
+        with self._contexts.borrow(prompt, self._adapter) as cache:
+            return cache.span_logprobs(prompt, spans, usage)
 
 
 class EmbeddedModel(LocalModel):
-    """A GGUF model with one KV cache for all queries; `sha256` is the hash of its file."""
+    """A GGUF model; `sha256` is the hash of its file.
 
-    def __init__(self, path: Path, name: str | None = None, threads: int | None = None) -> None:
+    `max_concurrency` queries run at a time, at most one per thread, each on a context of its own with its share of
+    the `threads`. Contexts are opened when they are needed; each takes the memory of a KV cache.
+    """
+
+    def __init__(
+        self, path: Path, name: str | None = None, threads: int | None = None, max_concurrency: int = 1
+    ) -> None:
         self.sha256 = check_model(path)
         self.path = path
         name = name or f"gguf:{path}"
-        lifetime = Lifetime(name)
-        self._llama = Llama(path, threads or usable_cores(), lifetime)
-        self._cache = PrefixCache(self._llama)
+        threads = threads or usable_cores()
+        max_concurrency = min(max_concurrency, threads)
+        share = threads // max_concurrency
+        lifetime = Lifetime(name, max_concurrency)
+        self._llama = Llama(path, share, lifetime)
+        self._contexts = ContextPool(self._llama, max_concurrency, share)
         self._adapters: dict[str, int] = {}
+        self._adapters_lock = Lock()
         vocabulary = Vocabulary(self._llama.tokens, self._llama.end_tokens)
-        evaluator = AdapterEvaluator(self._cache, None)
+        evaluator = AdapterEvaluator(self._contexts, self._llama.context_length, None)
         super().__init__(name, vocabulary, self._llama, evaluator, lifetime, file_identity(path, self.sha256))
+        self.max_concurrency = max_concurrency
 
     def with_adapter(self, adapter: Adapter) -> LocalModel:
         """Return the model with an adapter applied; weights, memory, cache and lifetime are shared.
@@ -114,14 +126,16 @@ class EmbeddedModel(LocalModel):
                 f"the adapter {adapter.path} was tuned for {provenance.base}, and {self.name} has other weights",
                 "Use the model it was tuned for, tune another adapter, or use none: --adapter none",
             )
-        with self._lifetime.query():
+        with self._lifetime.query(), self._adapters_lock:
             if adapter.sha256 not in self._adapters:
                 check_fit(adapter, self.path, self.sha256)
                 self._adapters[adapter.sha256] = self._llama.load_adapter(adapter.path)
-        evaluator = AdapterEvaluator(self._cache, self._adapters[adapter.sha256])
+        evaluator = AdapterEvaluator(self._contexts, self.context_length, self._adapters[adapter.sha256])
         name = f"{self.name} + {adapter.path.name}"
         identity = self.identity and f"{self.identity}+{adapter.sha256}"
-        return LocalModel(name, self.vocabulary, self._llama, evaluator, self._lifetime, identity)
+        adapted = LocalModel(name, self.vocabulary, self._llama, evaluator, self._lifetime, identity)
+        adapted.max_concurrency = self.max_concurrency
+        return adapted
 
     def close(self) -> None:
         """Free the native memory after the query under way; later queries raise `ModelError`."""

@@ -34,17 +34,18 @@ class Lifetime:
     """Guards the native memory of a model. Each native call is inside `with lifetime:`.
 
     That raises `ModelError` if the memory is freed or belongs to another process. `close` waits for calls under
-    way. Its `query` runs one query at a time, and `close` waits for that too.
+    way. Its `query` runs `max_queries` queries at a time, and `close` waits for those too.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, max_queries: int = 1) -> None:
         self._name = name
         self._pid = os.getpid()
-        self._closed = False
-        self._calls = 0
+        self._closing = self._closed = False
+        self._calls = self._queries = 0
+        self._max_queries = max_queries
         self._mutex = threading.RLock()
-        self._idle = threading.Condition(self._mutex)
-        self._query_lock = threading.RLock()
+        self._changed = threading.Condition(self._mutex)
+        self._of_thread = threading.local()
 
     def __enter__(self) -> None:
         self._check_process()
@@ -62,16 +63,36 @@ class Lifetime:
         with self._mutex:
             self._calls -= 1
             if self._calls == 0:
-                self._idle.notify_all()
+                self._changed.notify_all()
 
     @contextmanager
     def query(self) -> Iterator[None]:
-        """Wait for the query under way, and hold the model; raise `ModelError` if it cannot be used."""
+        """Wait while too many queries are under way, and hold the model; raise `ModelError` if it cannot be used.
+
+        A query within a query of the same thread is part of it.
+        """
         self._check_process()
-        with self._query_lock:
-            if self._closed:
-                raise self._closed_error()
+        if self._in_query:
             yield
+            return
+        with self._mutex:
+            self._changed.wait_for(lambda: self._closing or self._queries < self._max_queries)
+            if self._closing:
+                raise self._closed_error()
+            self._queries += 1
+        self._of_thread.in_query = True
+        try:
+            yield
+        finally:
+            self._of_thread.in_query = False
+            with self._mutex:
+                self._queries -= 1
+                self._changed.notify_all()
+
+    @property
+    def _in_query(self) -> bool:
+        """Whether the current thread is in a query."""
+        return getattr(self._of_thread, "in_query", False)
 
     def close(self, free: Callable[[], None]) -> None:
         """Call `free` when no query and no call is under way, only once.
@@ -80,14 +101,19 @@ class Lifetime:
         call, and the operating system frees the memory.
         """
         if os.getpid() != self._pid or sys.is_finalizing():
-            self._closed = True
+            self._closing = self._closed = True
             return
-        with self._query_lock, self._mutex:
-            if self._closed:
+        with self._mutex:
+            if self._closing:  # a query that waited here would keep the other call from its end
+                self._changed.wait_for(lambda: self._closed or self._in_query)
                 return
+            self._closing = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._queries == self._in_query)
             self._closed = True
-            self._idle.wait_for(lambda: self._calls == 0)
+            self._changed.wait_for(lambda: self._calls == 0)
             free()
+            self._changed.notify_all()
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:

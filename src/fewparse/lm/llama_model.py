@@ -7,6 +7,7 @@ import ctypes
 import math
 import os
 from collections.abc import Callable, Sequence
+from copy import copy
 from ctypes import POINTER, c_float, c_int8, c_int32, c_void_p
 from functools import partial
 from itertools import accumulate, chain
@@ -44,7 +45,7 @@ class NotFinite(ModelError):
 
 
 class Llama:
-    """A loaded model with one context and its KV cache; freed by `close`.
+    """A loaded model with a context and its KV cache; freed by `close`.
 
     A sequence may have `context_length` tokens, `MAX_CONTEXT` at most. The cache has `MAX_PATH_TOKENS` cells more,
     which all sequences share. With `check_tensors`, a weight that is not finite is an error. All methods raise
@@ -73,7 +74,19 @@ class Llama:
         self.tokens, self.end_tokens = self._read_vocabulary()
         begin: int = self._lib.llama_vocab_bos(self._vocab)
         self.begin_token = begin if 0 <= begin < self.n_vocab else next(iter(self.end_tokens), 0)
+        self._contexts: list[int] = []
+        self._open_context(threads)
+
+    def with_own_context(self, threads: int) -> "Llama":
+        """Return the same model with another context and KV cache; both are freed by `close` of either."""
+        other = copy(self)
+        with self._lifetime:
+            other._open_context(threads)
+        return other
+
+    def _open_context(self, threads: int) -> None:
         self._context = self._new_context(threads)
+        self._contexts.append(self._context)
         self._memory = self._lib.llama_get_memory(self._context)
 
     def _new_context(self, threads: int) -> int:
@@ -86,7 +99,8 @@ class Llama:
         params.swa_full = True
         context: int | None = self._lib.llama_init_from_model(self._model, params)
         if not context:
-            self._lib.llama_model_free(self._model)
+            if not self._contexts:
+                self._lib.llama_model_free(self._model)
             raise ModelError(
                 f"llama.cpp could not create a context of {self.n_ctx} tokens", "Is there enough memory?"
             )
@@ -97,7 +111,8 @@ class Llama:
         self._lifetime.close(self._free)
 
     def _free(self) -> None:
-        self._lib.llama_free(self._context)
+        for context in self._contexts:
+            self._lib.llama_free(context)
         self._lib.llama_model_free(self._model)
 
     def _read_vocabulary(self) -> tuple[list[bytes], list[int]]:

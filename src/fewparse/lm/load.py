@@ -36,12 +36,14 @@ EMBEDDED = "embedded"
 class ModelSettings:
     """The input of an opener: a callback for download progress, and how to connect to a server.
 
-    `threads` is the number of threads of a model in this process; None for one per usable core.
+    `threads` is the number of threads of a model in this process; None for one per usable core. A GGUF model in
+    this process serves `max_concurrency` parses at a time, each with its share of the threads.
     """
 
     progress: Progress | None = None
     remote: "RemoteSettings | None" = None
     threads: int | None = None
+    max_concurrency: int = 1
 
 
 Opener = Callable[[str, ModelSettings], LanguageModel]
@@ -56,7 +58,8 @@ class ModelKind:
 
     `argument` describes the part of the name after the colon, as in `gguf:PATH`; None if there is none. If it is
     `optional`, there is a default model. A `remote` kind is behind a server and uses `ModelSettings.remote`. If
-    `adapters` is true, its models implement `AdaptableModel`. `identify` returns the identity of a model (see
+    `adapters` is true, its models implement `AdaptableModel`. If `concurrent` is true, it uses
+    `ModelSettings.max_concurrency`. `identify` returns the identity of a model (see
     `model_identity`), None if it is unknown.
     """
 
@@ -65,6 +68,7 @@ class ModelKind:
     optional: bool = False
     remote: bool = False
     adapters: bool = False
+    concurrent: bool = False
     identify: Identify = lambda argument, settings: None
 
 
@@ -73,10 +77,11 @@ def model_kind(
     optional: bool = False,
     remote: bool = False,
     adapters: bool = False,
+    concurrent: bool = False,
     identify: Identify = lambda argument, settings: None,
 ) -> Callable[[Opener], ModelKind]:
     """Decorate an opener to make it a `ModelKind`."""
-    return lambda opener: ModelKind(opener, argument, optional, remote, adapters, identify)
+    return lambda opener: ModelKind(opener, argument, optional, remote, adapters, concurrent, identify)
 
 
 MODEL_KINDS: Registry[ModelKind | Opener] = Registry(
@@ -137,15 +142,18 @@ def open_model(
     progress: Progress | None = None,
     remote: "RemoteSettings | None" = None,
     threads: int | None = None,
+    max_concurrency: int = 1,
 ) -> LanguageModel:
     """Open the model with this name.
 
     `embedded` is downloaded on first use; `progress` is called meanwhile. `embedded:NAME` is another model of the
     catalogue, `gguf:PATH` and `hf:PATH_OR_NAME` are other models in this process; they have `threads` threads, or
-    one per usable core. `openai:NAME` and `openai-chat:NAME` are behind a server, to which `remote` describes the
-    connection. Raises `UnknownName` for another name, and `ModelError` if the model cannot be opened.
+    one per usable core. The first two serve `max_concurrency` parses at a time, each with its share of the threads
+    and a KV cache of its own: more parses a second, each of which takes longer. `openai:NAME` and
+    `openai-chat:NAME` are behind a server, to which `remote` describes the connection. Raises `UnknownName` for
+    another name, and `ModelError` if the model cannot be opened.
     """
-    return known_kind(name).open(name.partition(":")[2], ModelSettings(progress, remote, threads))
+    return known_kind(name).open(name.partition(":")[2], ModelSettings(progress, remote, threads, max_concurrency))
 
 
 def known_kind(name: str) -> ModelKind:

@@ -43,7 +43,10 @@ class Tokenizer(Protocol):
 
 
 class LocalModel:
-    """A language model in this process. One query runs at a time, deterministic for a seed and thread count."""
+    """A language model in this process, deterministic for a seed and thread count.
+
+    Of its queries, `max_concurrency` run at a time.
+    """
 
     max_concurrency = 1
     local = True
