@@ -4,13 +4,15 @@ BIN := .venv/bin
 READY := .venv/.ready
 TUNE_READY := .venv/.tune
 RAY_READY := .venv/.ray
+DOCS_READY := .venv/.docs
 # The newest torch of the extra installs gigabytes of CUDA libraries; this one needs only the CPU. With a GPU, choose another.
 TORCH ?= torch==2.13.0
 # Processes that run tests at the same time.
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo lint test campaign models install-tune install-ray bench adapter calibration settings overnight-domains clean
+.PHONY: setup demo lint test campaign docs package models install-tune install-ray bench \
+  adapter calibration settings overnight-domains clean
 
 setup: $(READY)
 
@@ -37,6 +39,20 @@ test: lint
 # Long tests that make test leaves out: all of the benchmark data, and many more random examples of each property.
 campaign: setup
 	$(PYTEST) -m 'campaign or hypothesis' --hypothesis-profile=campaign
+
+# Build the documentation in site/, and check its links.
+docs: $(DOCS_READY)
+	$(BIN)/python tools/reference.py --check
+	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/check_site.py site
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+	touch $(DOCS_READY)
+
+# Build the distributions in dist/, and try the wheel in an empty environment.
+package: setup
+	$(BIN)/python tools/check_package.py
 
 # Download the other models of the catalogue, whose tests are skipped without them. This accepts their licences.
 models: setup

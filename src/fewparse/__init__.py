@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from fewparse.tune.config import TuneConfig
     from fewparse.vocabulary import Vocabulary
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BudgetExceeded",
     "BudgetLimits",

@@ -19,7 +19,6 @@ app = typer.Typer(
     cls=CommandGroup,
     help="Turn a handful of examples and a grammar into a semantic parser.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

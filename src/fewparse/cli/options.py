@@ -1,5 +1,6 @@
 """The options that several commands share, in groups for `--help`."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,6 +8,7 @@ import typer
 
 from fewparse import example
 from fewparse.domains.constraints import CONSTRAINT_KINDS
+from fewparse.domains.load import known_domains
 from fewparse.lm.load import model_choices
 from fewparse.registry import Registry
 from fewparse.retrieve import retriever
@@ -27,7 +29,27 @@ def listing(registry: Registry[Any]) -> str:
     return " | ".join(registry.choices)
 
 
-Domain = Annotated[str, typer.Argument(help="Name of a domain, or path of its folder.")]
+def completion(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return the shell completion of an argument; without a match, shells complete the paths of files."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def choice(panel: str, help: str, registry: Registry[Any]) -> Any:  # noqa: A002 -- as typer calls it
+    """Return a typer option whose values are the names of a registry."""
+    return option(panel, f"{help}: {listing(registry)}.", autocompletion=completion(lambda: registry.choices))
+
+
+Domain = Annotated[
+    str,
+    typer.Argument(
+        help="Name of a domain, or path of its folder.",
+        autocompletion=completion(known_domains),
+    ),
+]
 Data = Annotated[
     Path | None,
     option(INPUT, "Folder of datasets (default: $FEWPARSE_DATA or the user's data directory).", "--data"),
@@ -50,7 +72,7 @@ AllowCode = Annotated[
     option(INPUT, "Run the code of a domain folder that is not trusted (see `fewparse trust`).", "--allow-code"),
 ]
 
-Decoder = Annotated[str | None, option(DECODING, f"Search algorithm: {listing(DECODERS)}.")]
+Decoder = Annotated[str | None, choice(DECODING, "Search algorithm", DECODERS)]
 Width = Annotated[int | None, option(DECODING, "Beam size, or number of samples per hypothesis.")]
 Temperature = Annotated[float | None, option(DECODING, "Softmax temperature of speculative samples.")]
 MaxTokens = Annotated[int | None, option(DECODING, "Maximum length of an output in tokens.", min=1)]
@@ -58,7 +80,7 @@ Constrained = Annotated[
     bool, option(DECODING, "Whether outputs must be well-formed.", "--constrained/--unconstrained")
 ]
 Constraint = Annotated[
-    str | None, option(DECODING, f"Kind of constraint instead of the domain's: {listing(CONSTRAINT_KINDS)}.")
+    str | None, choice(DECODING, "Kind of constraint instead of the domain's", CONSTRAINT_KINDS)
 ]
 Grammar = Annotated[
     Path | None, option(DECODING, "Grammar file or folder instead of the domain's.", metavar="PATH")
@@ -139,7 +161,7 @@ DescriptionLines = Annotated[
     option(PROMPT, "Maximum number of lines of the description in the prompt, the most similar ones.", min=0),
 ]
 Examples = Annotated[int | None, option(PROMPT, "Number of examples in the prompt.", min=0)]
-Retriever = Annotated[str | None, option(PROMPT, f"Retrieval method for examples: {listing(RETRIEVERS)}.")]
+Retriever = Annotated[str | None, choice(PROMPT, "Retrieval method for examples", RETRIEVERS)]
 RetrieverModel = Annotated[
     str | None,
     option(PROMPT, "Language model of a retriever that needs one (default: that of --model).", metavar="NAME"),

