@@ -29,7 +29,12 @@ def install(folder: Path, *requirements: str) -> Path:
 def environment(commands: Path, **variables: str) -> dict[str, str]:
     """Return the variables of this process for an environment, without what makes Python import other packages."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return {**inherited, "PATH": f"{commands}:{os.environ['PATH']}", "VIRTUAL_ENV": str(commands.parent), **variables}
+    return {
+        **inherited,
+        "PATH": f"{commands}:{os.environ['PATH']}",
+        "VIRTUAL_ENV": str(commands.parent),
+        **variables,
+    }
 
 
 def offline() -> dict[str, str]:

@@ -9,7 +9,8 @@ from fewparse.constrain.engine import Limits
 from fewparse.constrain.json import JsonConstraint
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.domains.constraints import ConstraintKind
-from fewparse.domains.schema import ConstraintTable, FileName
+from fewparse.domains.fields import FileName
+from fewparse.domains.schema import ConstraintTable
 from fewparse.errors import UsageError
 from fewparse.example import Target
 from fewparse.files import path_inside
@@ -23,6 +24,7 @@ class JsonSchemaTable(ConstraintTable):
     """[constraint] with kind = "json-schema"."""
 
     schema_file: Annotated[FileName, Field(alias="schema")]
+    """The file of the JSON Schema."""
 
 
 class JsonObjectConstraint(ConstraintKind):

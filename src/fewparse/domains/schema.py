@@ -1,16 +1,17 @@
-"""The schema of `domain.toml`, and its reader, which reports mistakes with their line."""
+"""The schema of `domain.toml`, and its reader, which reports mistakes with their line.
+
+The docstrings of tables and keys are the reference in docs/reference (`make reference`).
+"""
 
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    Strict,
     ValidationError,
     ValidationInfo,
     create_model,
@@ -19,69 +20,17 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fewparse.domains.constraints import CONSTRAINT_KINDS
+from fewparse.domains.fields import DatabaseUrl, FileName, FunctionName, Names, in_range, name_in
 from fewparse.domains.sql.execution import ALL_ROWS, MAX_ROWS
-from fewparse.domains.sql.urls import parse_url
-from fewparse.errors import MAX_NAME, DomainError, UnknownName, UsageError
+from fewparse.errors import MAX_NAME, DomainError, UnknownName
 from fewparse.example import Target
-from fewparse.files import MAX_NAME_BYTES, parse_toml, read_text
+from fewparse.files import parse_toml, read_text
 from fewparse.grammar.induction.induce import MergeLevel
 from fewparse.grammar.readers.load import Dialect
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.limits import SETTINGS_BYTES
-from fewparse.registry import Registry
 from fewparse.retrieve.retriever import RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
-from fewparse.search.settings import RANGES
-from fewparse.text import CONTROLS
-
-
-def name_in(registry: Registry[Any]) -> AfterValidator:
-    """Validate a name of a registry."""
-
-    def check(name: str) -> str:
-        try:
-            return registry.check(name)
-        except UnknownName as error:
-            text = f"{error.message}. {error.hint}"
-            raise PydanticCustomError("unknown_name", "{text}", {"text": text}) from None
-
-    return AfterValidator(check)
-
-
-def in_range(name: str) -> Any:
-    """Return the constraint of a numeric option."""
-    _, low, high = RANGES[name]
-    return Field(ge=low, le=high)
-
-
-def check_file_name(name: str) -> str:
-    """Validate the path of a file of the folder; links out of the folder are found when the file is read."""
-    parts = re.split(r"[/\\]", name)
-    if not name or ".." in parts or parts[0] == "" or ":" in parts[0] or CONTROLS.search(name):
-        raise PydanticCustomError("file_name", "must be the path of a file inside the domain folder, without `..`")
-    if any(len(part.encode()) > MAX_NAME_BYTES for part in parts) or len(name) > MAX_PATH_CHARS:
-        raise PydanticCustomError("file_name", "the path is too long")
-    return name
-
-
-def check_function_name(name: str) -> str:
-    """Validate the name of a function: its file and function, or its module and function."""
-    source, _, function = name.partition(":")
-    if not function.isidentifier():
-        raise PydanticCustomError("function", 'must name a file and a function, as in "executor.py:execute"')
-    if source.endswith(".py"):
-        check_file_name(source)
-    elif not all(part.isidentifier() for part in source.split(".")):
-        raise PydanticCustomError("function", "the file of a function must be a .py file of the folder")
-    return name
-
-
-MAX_PATH_CHARS = 1000
-
-Names = Annotated[tuple[str, ...], Strict(False)]
-FileName = Annotated[str, AfterValidator(check_file_name)]
-FunctionName = Annotated[str, AfterValidator(check_function_name)]
-
 
 ExecutionPolicy = Literal["always", "on-request"]
 """When programs are executed: always, or only where a caller asks for it, because they have effects."""
@@ -105,7 +54,9 @@ class PromptTable(Table):
     """`prompt`: the name of the prompt template for each target."""
 
     program: FileName = "lisp"
+    """The template where the model generates programs."""
     canonical: FileName = "canonical"
+    """The template where the model generates canonical utterances."""
 
     def __getitem__(self, target: Target) -> str:
         return self.program if target == "program" else self.canonical
@@ -115,10 +66,15 @@ class RetrieveTable(Table):
     """[retrieve]: which examples the prompt contains, and in which order."""
 
     retriever: Annotated[str, name_in(RETRIEVERS)] = "embedding"
+    """How similarity to the utterance is measured."""
     examples: Annotated[int, in_range("examples")] = 10
+    """Number of examples in the prompt."""
     order: Order = "best-last"
+    """Order of the examples in the prompt, by similarity to the utterance."""
     fold: Names = ()
+    """Rules of the grammar whose words count as one word in retrieval, such as names."""
     description_lines: Annotated[int, in_range("description_lines")] = 50
+    """Maximum number of lines of the description in the prompt, the most similar ones."""
 
 
 class ConstraintTable(Table):
@@ -128,13 +84,21 @@ class ConstraintTable(Table):
     """
 
     kind: Annotated[str, name_in(CONSTRAINT_KINDS)] = "grammar"
+    """What makes an output well-formed."""
     strings: FileName | None = None
+    """For `trie`: a file of all outputs; without it, the outputs of the examples."""
     grammar: FileName = "grammar.lark"
+    """The grammar: a file or a folder. `.scfg` files are synchronous grammars."""
     dialect: Dialect | None = None
+    """The notation of the grammar, if the suffix of its name does not say it."""
     merge: MergeLevel = "typed"
+    """How far an `induced` grammar generalises, from `strict` to `open`."""
     scorer: ScorerName = "learned"
+    """What ranks several programs of one canonical utterance."""
     start: str = "start"
+    """The start symbol of the grammar."""
     copy_rules: Annotated[Names, Field(alias="copy")] = ()
+    """Rules of the grammar whose text must be copied from the utterance."""
 
 
 Tokens = Annotated[int, in_range("max_tokens")]
@@ -144,7 +108,9 @@ class MaxTokensTable(Table):
     """`max_tokens`: the maximum length of an output for each target."""
 
     program: Tokens = 160
+    """The limit where the model generates programs."""
     canonical: Tokens = 160
+    """The limit where the model generates canonical utterances."""
 
     def __getitem__(self, target: Target) -> int:
         return self.program if target == "program" else self.canonical
@@ -154,48 +120,46 @@ class SearchTable(Table):
     """[search]: how to decode."""
 
     decoder: Annotated[str, name_in(DECODERS)] = "speculative"
+    """The search algorithm."""
     width: Annotated[int, in_range("width")] = 5
+    """Beam size, or number of samples per hypothesis."""
     temperature: Annotated[float, in_range("temperature")] = 0.5
+    """Softmax temperature of speculative samples."""
     rerank: Annotated[float, in_range("rerank")] = 0.0
+    """Weight of the word alignment with the utterance; 0 ranks by the model alone."""
     vote: bool = False
+    """Whether candidates with the same answer add up their probabilities."""
     max_tokens: Annotated[MaxTokensTable, BeforeValidator(for_both_targets)] = MaxTokensTable()
+    """Maximum length of an output in tokens; one number, or one per target."""
 
 
 class DecisionTable(Table):
     """[decision]: the risk to accept where a program is executed without asking."""
 
     max_risk: Annotated[float, in_range("max_risk")] = 0.05
+    """Share of executed programs that may be wrong."""
 
 
 class FeedbackTable(Table):
     """[feedback]: whether parses, and what users say about them, are logged."""
 
     log: bool = False
-
-
-def check_database_url(text: str) -> str:
-    """Validate the URL of a database, which must not contain a password."""
-    try:
-        url = parse_url(text)
-    except UsageError as error:
-        raise PydanticCustomError("url", "{text}", {"text": f"{error.message}. {error.hint}"}) from None
-    if url.password is not None:
-        raise PydanticCustomError(
-            "password",
-            "the URL contains a password: remove it, and name an environment variable that has it in "
-            "`password_variable`",
-        )
-    return url.text
+    """Whether `fewparse parse` logs parses and what users say about them."""
 
 
 class DatabaseTable(Table):
     """[database]: the database on which programs are executed as queries; see docs/sql.md."""
 
-    url: Annotated[str, AfterValidator(check_database_url)]
+    url: DatabaseUrl
+    """The URL of the database, without a password."""
     password_variable: Annotated[str | None, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)] = None
+    """The environment variable that has the password."""
     schemas: Names = ()
+    """The schemas of the database whose tables are used."""
     max_rows: Annotated[int, Field(ge=1, le=ALL_ROWS)] = MAX_ROWS
+    """Maximum number of rows of an answer."""
     max_seconds: Annotated[float | None, Field(gt=0, le=86_400)] = None
+    """Maximum time of a query; without it, the limit of executions."""
 
 
 class DomainTable(Table):
@@ -204,19 +168,30 @@ class DomainTable(Table):
     name: Annotated[
         str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*$", max_length=100)
     ]
+    """The name of the domain."""
     description: str = ""
+    """What the domain is about; templates may show it to the model."""
     target: Target = "program"
+    """What the model generates."""
     executor: FunctionName | None = None
+    """The function that executes programs: `FILE.py:FUNCTION`, or one that a package declares."""
     execute: ExecutionPolicy = "always"
+    """When programs are executed."""
     normal_form: FunctionName | None = None
+    """The function that normalises programs, which are then compared by their normal forms."""
     accepted: FileName | None = None
+    """A file of accepted values, by which function calls are compared."""
     paper: bool = False
+    """Whether keys that are not set have the paper's values instead of the defaults."""
     pool: Annotated[int | None, Field(ge=1)] = None
+    """How many training examples are used, from the first; without it, all."""
     prompt: Annotated[PromptTable, BeforeValidator(for_both_targets)] = PromptTable()
+    """The prompt template: a bundled one or a `.toml` file of the folder; one name, or one per target."""
     retrieve: RetrieveTable = RetrieveTable()
     constraint: ConstraintTable = ConstraintTable()
     search: SearchTable = SearchTable()
     tuned: SearchTable | None = None
+    """[search] with the domain's adapter: overrides its keys."""
     decision: DecisionTable = DecisionTable()
     feedback: FeedbackTable = FeedbackTable()
     database: DatabaseTable | None = None

@@ -12,7 +12,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, Field, Strict
 
 from fewparse.domains.constraints import CONSTRAINT_KINDS
-from fewparse.domains.schema import Table, in_range, name_in, validated
+from fewparse.domains.fields import in_range, name_in
+from fewparse.domains.schema import Table, validated
 from fewparse.errors import DomainError, UsageError
 from fewparse.example import Target
 from fewparse.files import parse_toml, read_text

@@ -14,7 +14,8 @@ from fewparse.domains.calls.ordering import ordered
 from fewparse.domains.calls.program import Call, Notation, read_program, to_json, write_program
 from fewparse.domains.calls.signatures import describe
 from fewparse.domains.constraints import ConstraintKind, GrammarConstraint
-from fewparse.domains.schema import ConstraintTable, FileName
+from fewparse.domains.fields import FileName
+from fewparse.domains.schema import ConstraintTable
 from fewparse.errors import InvalidProgram, UnknownName, UsageError
 from fewparse.example import Target
 from fewparse.grammar.rules import Grammar
@@ -31,8 +32,11 @@ class CallsTable(ConstraintTable):
     """[constraint] with kind = "calls"."""
 
     functions: FileName = FUNCTIONS
+    """The file of declarations of functions."""
     notation: Notation = "call"
+    """How calls are written: `name(argument=value)`, or JSON."""
     several_calls: bool = False
+    """Whether an output may have several calls."""
 
 
 class CallsConstraint(GrammarConstraint):

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar
 from pydantic import Field, ValidationError
 
 from fewparse.domains.constraints import GrammarConstraint, Quotation
+from fewparse.domains.fields import FileName, Names
 from fewparse.domains.functions import database_executor
-from fewparse.domains.schema import ConstraintTable, FileName, Names
+from fewparse.domains.schema import ConstraintTable
 from fewparse.domains.sql.cache import SqlCache
 from fewparse.domains.sql.connection import open_database
 from fewparse.domains.sql.database import Database
@@ -32,9 +33,13 @@ class SqlTable(ConstraintTable):
     """[constraint] with kind = "sql"."""
 
     schema_file: Annotated[FileName | None, Field(alias="schema")] = None
+    """The file of the database's schema; without it, the schema is read from the database."""
     phrases: FileName | None = None
+    """The file of words for tables and columns."""
     copy_rules: Annotated[Names, Field(alias="copy")] = FREE_TEXT
+    """Rules of the grammar whose text must be copied from the utterance."""
     scorer: ScorerName = "shortest"  # canonical English has one query: nothing is to be learned
+    """What ranks several programs of one canonical utterance."""
 
 
 class SqlConstraint(GrammarConstraint):
