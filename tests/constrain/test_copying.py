@@ -211,9 +211,9 @@ def test_a_grammar_that_needs_all_spans_bounds_the_length_of_the_utterance(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(placeholders, "MAX_ENTRIES", 0)
-    grammar = CopyGrammar(read_grammar(SOURCES["after a space"]), RULES[:2], BYTES, Limits(grammar_size=10_000))
+    source, limits = read_grammar(SOURCES["after a space"]), Limits(grammar_size=10_000)
     with pytest.raises(LimitExceeded, match=r"symbols; the limit is 10000"):
-        grammar.constraint("a " * 4_000 + "12")
+        CopyGrammar(source, RULES[:2], VOCABULARY, limits).constraint("a " * 4_000 + "12")
 
 
 def test_states_are_freed_without_garbage_collection() -> None:
