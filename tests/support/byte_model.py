@@ -2,7 +2,17 @@
 
 from collections.abc import Sequence
 
-from fewparse.lm.model import Completion, Guide, LanguageModel, NextTokens, Prefix, Sampling, ScoredToken, Token
+from fewparse.lm.model import (
+    Completion,
+    GrammarNotation,
+    Guide,
+    LanguageModel,
+    NextTokens,
+    Prefix,
+    Sampling,
+    ScoredToken,
+    Token,
+)
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask, Vocabulary
@@ -15,7 +25,9 @@ class ByteModel:
     name = "bytes"
     local = True
     supports_prefix = True
+    supports_logprobs = True
     supports_grammar = False
+    grammar_notation: GrammarNotation = "gbnf"
 
     def __init__(self, model: LanguageModel) -> None:
         assert model.vocabulary is not None

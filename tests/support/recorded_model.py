@@ -20,7 +20,9 @@ class RecordedModel:
         self.max_concurrency = model.max_concurrency
         self.local = model.local
         self.supports_prefix = model.supports_prefix
+        self.supports_logprobs = model.supports_logprobs
         self.supports_grammar = model.supports_grammar
+        self.grammar_notation = model.grammar_notation
         self._round = 0
         self._samples: dict[tuple[int, Prefix], deque[list[Completion]]] = defaultdict(deque)
         self._next_tokens: dict[Prefix, deque[NextTokens]] = defaultdict(deque)

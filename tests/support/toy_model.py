@@ -9,7 +9,16 @@ from functools import cached_property
 
 import numpy as np
 
-from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, ScoredToken, Token
+from fewparse.lm.model import (
+    Completion,
+    GrammarNotation,
+    Guide,
+    NextTokens,
+    Prefix,
+    Sampling,
+    ScoredToken,
+    Token,
+)
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask, Vocabulary
@@ -29,7 +38,9 @@ class ToyModel:
     max_concurrency = 1
     local = True
     supports_prefix = True
+    supports_logprobs = True
     supports_grammar = False
+    grammar_notation: GrammarNotation = "gbnf"
     context_length = 64
 
     def __init__(self, seed: int = 0) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from fewparse.errors import ModelError
 from fewparse.lm.evaluator import Evaluator, Logits, TokenIds, log_softmax, logprobs_along
 from fewparse.lm.lifetime import Lifetime
-from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, Token
+from fewparse.lm.model import Completion, GrammarNotation, Guide, NextTokens, Prefix, Sampling, Token
 from fewparse.lm.sampling import NextTokenDistribution, PartialSample
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
@@ -51,7 +51,9 @@ class LocalModel:
     max_concurrency = 1
     local = True
     supports_prefix = True
+    supports_logprobs = True
     supports_grammar = False
+    grammar_notation: GrammarNotation = "gbnf"
 
     def __init__(
         self,

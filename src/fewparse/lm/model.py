@@ -9,11 +9,15 @@ at temperature 1, not truncated by top-k or top-p, and not renormalised under a 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask, Vocabulary
+
+
+GrammarNotation = Literal["gbnf", "lark"]
+"""Notations of grammars for servers: GBNF of llama.cpp, Lark as llguidance reads it."""
 
 
 class Token(NamedTuple):
@@ -64,6 +68,8 @@ class Completion(NamedTuple):
 
     A server may fail to report a token, such as a part of a character. The sample is then cut off there: its last
     token has empty bytes and usually no position.
+
+    Without `supports_logprobs` there are no `logprobs` and no `positions`, and tokens are stretches of text.
     """
 
     tokens: Prefix
@@ -83,7 +89,7 @@ class Sampling:
     `alternatives` is the number of tokens in each `Completion.positions`. Servers include ending tokens in that
     number, so their positions may hold fewer.
 
-    `grammar` constrains whole outputs, in the notation of the server; only for models with `supports_grammar`.
+    `grammar` constrains whole outputs, in the model's `grammar_notation`; only with `supports_grammar`.
     """
 
     n: int
@@ -139,8 +145,16 @@ class LanguageModel(Protocol):
         """Whether outputs can be continued from a non-empty prefix; if not, only whole outputs can be sampled."""
 
     @property
+    def supports_logprobs(self) -> bool:
+        """Whether log-probabilities are known; if not, whole outputs can be sampled, and nothing else."""
+
+    @property
     def supports_grammar(self) -> bool:
         """Whether samples can be constrained by `Sampling.grammar`."""
+
+    @property
+    def grammar_notation(self) -> GrammarNotation:
+        """The notation of `Sampling.grammar`."""
 
     def tokenize(self, text: str) -> Prefix:
         """Return the tokens of an output text, without a begin-of-text token.

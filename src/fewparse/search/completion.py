@@ -1,7 +1,7 @@
 """Complete an output that reached the length limit in a short well-formed way.
 
 Greedy decoding can loop where a grammar allows repetition (one more guest, and one more). The completion comes
-from the constraint; the model only scores it, if it can.
+from the constraint; the model only scores it, if it can and the hypothesis is ranked by its score.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ def complete(context: SearchContext, hypothesis: Hypothesis, constraint: Constra
     if state is None:
         return None
     model, prompt, usage = context.model, context.prompt, context.usage
-    if not model.supports_prefix:
+    if hypothesis.share is not None or not model.supports_prefix:
         context.emit(Completed(hypothesis.text, completion))
         return replace(hypothesis, tokens=(*hypothesis.tokens, Token(completion)), state=state).finish(0.0)
     tokens = model.tokenize(completion.decode(errors="replace")) if completion else ()

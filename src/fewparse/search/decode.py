@@ -30,6 +30,11 @@ def decode(
     not looked for. `ParseCancelled` is raised before the next model call once `cancel` is set.
     """
     decoder = DECODERS[settings.decoder]
+    if decoder.needs_logprobs and not model.supports_logprobs:
+        raise UsageError(
+            f"the decoder `{settings.decoder}` ranks by log-probabilities, and {model.name} reports none",
+            "Use --decoder sampling.",
+        )
     if decoder.needs_prefix and not model.supports_prefix:
         raise UsageError(
             f"the decoder `{settings.decoder}` continues partial outputs, and {model.name} cannot",

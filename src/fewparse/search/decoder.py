@@ -19,12 +19,13 @@ class Decoder:
 
     `search` takes the shared state of a search and the hypotheses to start from, and returns the finished
     hypotheses; if nothing finished, those that reached the length limit. `needs_prefix`: it queries the
-    model about partial outputs. `samples`: it samples whole completions, which a server can constrain by a
+    model about partial outputs. `needs_logprobs`: it ranks by log-probabilities. `samples`: it samples whole completions, which a server can constrain by a
     grammar. `label` shows the width, if the decoder has one.
     """
 
     search: Search
     needs_prefix: bool = True
+    needs_logprobs: bool = True
     samples: bool = False
     label: str = " {width}"
 
@@ -35,5 +36,6 @@ DECODERS: Registry[Decoder] = Registry(
         "beam": "fewparse.search.beam:BEAM",
         "speculative": "fewparse.search.speculative:SPECULATIVE",
         "greedy": "fewparse.search.beam:GREEDY",
+        "sampling": "fewparse.search.agreement:SAMPLING",
     },
 )

@@ -17,7 +17,8 @@ MIN_LOGPROB = -1e9
 class Hypothesis:
     """Tokens with their log-probability at temperature 1, which includes the end of a finished hypothesis.
 
-    `least_logprob` is that of the least likely token.
+    `least_logprob` is that of the least likely token. `share`, if known, is the share of the samples that agree on
+    the text; it then replaces the log-probabilities, which are not meaningful.
 
     With `end_omitted`, the hypothesis is finished because nothing may follow, and the end is part neither of its
     log-probability nor of its length. Raises `ModelError` if the log-probability is NaN or positive infinity,
@@ -30,6 +31,7 @@ class Hypothesis:
     finished: bool = False
     end_omitted: bool = False
     least_logprob: float = 0.0
+    share: float | None = None
 
     def __post_init__(self) -> None:
         if not MIN_LOGPROB <= self.logprob < math.inf:
@@ -47,7 +49,9 @@ class Hypothesis:
 
     @cached_property
     def score(self) -> float:
-        """The log-probability with GNMT length normalisation."""
+        """The log-probability with GNMT length normalisation, or the logarithm of the share."""
+        if self.share is not None:
+            return math.log(self.share)
         return normalised(self.logprob, len(self.tokens) + (self.finished and not self.end_omitted))
 
     @property
