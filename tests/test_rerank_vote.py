@@ -58,3 +58,13 @@ def test_a_vote_keeps_all_candidates_and_the_most_probable_answer_is_first(
         winner = voted[0].program
         assert winner is not None
         assert math.isclose(weights[repr(ANSWERS[winner])], max(weights.values()))
+
+
+def test_without_an_executor_candidates_with_one_program_add_up() -> None:
+    candidates = [
+        Candidate("turn it on", -1.0, "on", -1.0),
+        Candidate("switch it off", -1.4, "off", -1.4),
+        Candidate("turn it off", -1.3, "off", -1.3),
+        Candidate("nothing", -0.1, None, -0.1),
+    ]
+    assert [c.text for c in vote(candidates)] == ["turn it off", "switch it off", "turn it on", "nothing"]

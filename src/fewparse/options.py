@@ -1,7 +1,7 @@
 """The options of a parser: those that the caller sets, and defaults from the domain's settings or the paper."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -13,6 +13,7 @@ from fewparse.example import TARGETS, Target
 from fewparse.files import exists, user_path
 from fewparse.lm.adapter import Adapter, Provenance, read_adapter
 from fewparse.lm.load import EMBEDDED, is_default_model, known_kind
+from fewparse.lm.model import LanguageModel
 from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
 from fewparse.search.settings import SearchSettings, check_range
@@ -102,7 +103,10 @@ class AllOptions(FromDomainOptions, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """The resolved options of a parser; without `retriever_model`, a retriever uses the model of the parser."""
+    """The resolved options of a parser; without `retriever_model`, a retriever uses the model of the parser.
+
+    If `server_grammar` is None, the grammar is sent to a server whose model reports no log-probabilities.
+    """
 
     target: Target
     prompt: str
@@ -113,7 +117,7 @@ class Options:
     retriever_model: str | None
     fold: bool
     constrained: bool
-    server_grammar: bool
+    server_grammar: bool | None
     rerank: float
     vote: bool
     execute: bool
@@ -168,6 +172,31 @@ class Options:
         label = DECODERS[self.search.decoder].label.format(width=self.search.width)
         return f"{self.search.decoder}{label}{'' if self.constrained else ', unconstrained'}"
 
+    def for_model(self, model: LanguageModel, domain: Domain) -> "Options":
+        """Return the options as a model can serve them.
+
+        If it reports no log-probabilities, whole outputs are sampled, under the grammar if its server accepts it;
+        if it cannot continue an output, the decoder is one that does not need that.
+        """
+        if self.server_grammar and not model.supports_grammar:
+            raise UsageError(f"{model.name} does not support grammars", "Omit --server-grammar.")
+        name, send = self.search.decoder, self.server_grammar
+        if not DECODERS[name].can_use(model):
+            name = "speculative" if model.supports_logprobs else "sampling"
+        if send is None and self.constrained and model.supports_grammar and not model.supports_logprobs:
+            send = domain.constraint_kind.has_server_grammar
+        return replace(self, server_grammar=bool(send), search=replace(self.search, decoder=name))
+
+    def note_on(self, model: LanguageModel, requested: str) -> str | None:
+        """Return why the decoder is not the requested one; None if it is."""
+        if self.search.decoder == requested:
+            return None
+        lacks = "cannot continue an output" if model.supports_logprobs else "reports no log-probabilities"
+        return (
+            f"{model.name} {lacks}: the decoder is `{self.search.decoder}` instead of `{requested}`; "
+            "`fewparse models probe` says what else is lost"
+        )
+
     def check(self) -> None:
         """Raise a `UsageError` for invalid options, before anything is loaded."""
         if self.order not in ORDERS:
@@ -204,7 +233,7 @@ def default_options(
         "retriever_model": None,
         "fold": True,
         "constrained": True,
-        "server_grammar": False,
+        "server_grammar": None,
         "rerank": search.rerank,
         "vote": search.vote and domain.allow_code,
         "execute": domain.executes,

@@ -65,15 +65,17 @@ class Parser(ConcurrentParser):
     ) -> None:
         self.domain = domain
         self.model = with_adapter(model, options.adapter)
-        self.options = options
+        requested = options.search.decoder
+        if constraint is not None and options.server_grammar is None:  # a server would use that of the domain
+            options = replace(options, server_grammar=False)
+        self.options = options = options.for_model(self.model, domain)
         if retriever_model is None and options.retriever_model is not None:
             retriever_model = NamedModel(options.retriever_model)
         self.retriever_model = retriever_model
         self.template = domain.template(options.prompt)
         self.assessor = Assessor(domain, self.model, options, always=features)
         self._settings = replace(options.search, stop=self.template.stop.encode())
-        if options.server_grammar and not self.model.supports_grammar:
-            raise UsageError(f"{model.name} does not support grammars", "Omit --server-grammar.")
+        self.notes = tuple(filter(None, (options.note_on(self.model, requested), self.assessor.note)))
         self._slots = threading.Semaphore(self.model.max_concurrency)
         self._pid = os.getpid()
         self._prompts = PromptBuilder(domain, self.model, options, self.template, retriever, retriever_model)
@@ -227,7 +229,8 @@ class Parser(ConcurrentParser):
         """Return the search settings; with `server_grammar`, including the grammar for this utterance."""
         if not self.options.server_grammar:
             return self._settings
-        grammar = self.domain.server_grammar(self.options.target, utterance, self.template)
+        notation = self.model.grammar_notation
+        grammar = self.domain.server_grammar(self.options.target, utterance, self.template, notation)
         return replace(self._settings, grammar=grammar)
 
     def _constraint(self, utterance: str) -> Constraint:
@@ -261,10 +264,13 @@ class Parser(ConcurrentParser):
             if not math.isfinite(score):
                 raise UsageError(f"the reranker returned a score of {text!r} that is not finite")
             program = self.domain.program_of(text, self.options.target)
-            logprobs = hypothesis.logprob, hypothesis.least_logprob
+            counted = hypothesis.share is not None
+            logprobs = (None, None) if counted else (hypothesis.logprob, hypothesis.least_logprob)
             candidates.append(Candidate(text, score, program, hypothesis.score, *logprobs))
         if self.options.vote:
             return vote(candidates, self.domain.execute)
+        if any(hypothesis.share is not None for hypothesis in found):
+            return vote(candidates)
         return tuple(sorted(candidates, key=lambda c: -c.score))
 
     def _rerank_bonus(self, utterance: str, without: Sequence[Example]) -> Callable[[str], float]:

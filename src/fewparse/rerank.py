@@ -1,4 +1,4 @@
-"""Rerank the candidates of a search: by a noisy channel model, or by a vote over their answers.
+"""Rerank the candidates of a search: by a noisy channel model, or by a vote over their answers or programs.
 
 A small language model often drops part of the request. The noisy channel adds p(utterance | output): IBM Model 1,
 estimated from the domain's examples in a fraction of a second, gives a low score to candidates that leave words
@@ -94,19 +94,19 @@ def output_words(text: str) -> list[str]:
     return [*(word.lower() for word in OUTPUT_WORD.findall(text)), NULL_WORD]
 
 
-def vote(candidates: Iterable[Candidate], execute: Callable[[str], Any]) -> tuple[Candidate, ...]:
-    """Group candidates by the answers of their programs and order the groups by their probability.
+def vote(candidates: Iterable[Candidate], execute: Callable[[str], Any] | None = None) -> tuple[Candidate, ...]:
+    """Group candidates by the answers of their programs, or by their programs; order the groups by probability.
 
     A search returns several outputs with one answer, and a small model spreads its probability over them. Within a
-    group the best score comes first; candidates that fail to execute come last.
+    group the best score comes first; candidates without a program or an answer come last.
     """
-    by_answer: dict[str, list[Candidate]] = defaultdict(list)
+    groups: dict[str, list[Candidate]] = defaultdict(list)
     failing: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: -c.score):
-        answer = answer_of(candidate.program, execute)
-        (failing if answer is None else by_answer[answer]).append(candidate)
-    groups = sorted(by_answer.values(), key=weight, reverse=True)
-    return tuple(candidate for group in [*groups, failing] for candidate in group)
+        voted = candidate.program if execute is None else answer_of(candidate.program, execute)
+        (failing if voted is None else groups[voted]).append(candidate)
+    ordered = sorted(groups.values(), key=weight, reverse=True)
+    return tuple(candidate for group in [*ordered, failing] for candidate in group)
 
 
 def answer_of(program: str | None, execute: Callable[[str], Any]) -> str | None:
@@ -120,5 +120,5 @@ def answer_of(program: str | None, execute: Callable[[str], Any]) -> str | None:
 
 
 def weight(group: list[Candidate]) -> float:
-    """Return the sum of the exponentiated scores of an answer's candidates."""
+    """Return the sum of the exponentiated scores of candidates with one vote."""
     return sum(math.exp(candidate.score) for candidate in group)

@@ -12,6 +12,7 @@ from support.cli_runner import CommandResult, fewparse
 from support.domain_files import to_json_lines, write_domain
 from support.hostile_servers import ENDLESS, ESCAPES, SURROGATE, EndlessServer, FixedMutation, Mutation
 from support.loopback import unused_address
+from support.remote_models import request_bodies
 from support.server_behaviours import Behaviour
 from support.toy_server import ToyServer
 
@@ -174,11 +175,23 @@ def test_a_chat_only_model_is_reported_with_a_hint(letters: str, environment: di
         assert remote("parse", letters, toy.url, environment, model="openai-chat:toy").code == 0
 
 
-def test_a_server_without_log_probabilities_is_rejected(letters: str, environment: dict[str, str]) -> None:
-    with ToyServer(Behaviour(logprob_format="none")) as toy:
-        assert_error(
-            remote("parse", letters, toy.url, environment), "returns no log-probabilities", "--model embedded"
-        )
+def test_a_server_without_log_probabilities_is_used_and_the_loss_is_stated(
+    letters: str, environment: dict[str, str]
+) -> None:
+    with ToyServer(Behaviour(logprob_format="none", grammar="gbnf")) as toy:
+        parsed = remote("parse", letters, toy.url, environment, "--explain")
+        assert parsed.code == 0
+        assert "reports no log-probabilities: the decoder is `sampling` instead of `speculative`" in parsed.err
+        assert "constrained sampling" in parsed.out
+        assert "grammar" in request_bodies(toy)[-1]
+        evaluated = remote("eval", letters, toy.url, environment, "--compare", "--split", "train", "--limit", "1")
+        assert evaluated.code == 0, evaluated.err
+        assert "sampling W=" in evaluated.out
+        assert "greedy" not in evaluated.out
+        assert remote("parse", letters, toy.url, environment, "--no-server-grammar").code == 0
+        assert "grammar" not in request_bodies(toy)[-1]
+        probed = fewparse("models", "probe", "--base-url", toy.url, env=environment)
+    assert "The server reports no log-probabilities: whole outputs are sampled, constrained by" in probed.out
 
 
 @pytest.mark.parametrize("reported", ["nothing", "meta"])

@@ -47,7 +47,7 @@ def test_every_feature_that_is_known_is_computed_and_described(extractor: Featur
 def test_what_is_not_known_is_absent(extractor: FeatureExtractor) -> None:
     bare = Candidate(LAMP.text, -0.1, LAMP.program, -0.1)
     found = extractor.features("turn on the lamp", [bare], readings_of([bare], None), ())
-    assert set(DESCRIPTIONS) - set(found) == {"logprob", "least_token", "cut", "fails", "empty"}
+    assert set(DESCRIPTIONS) - set(found) == {"logprob", "least_token", "score", "cut", "fails", "empty"}
     spelled = extractor.features("lamp on", [LAMP], readings_of([LAMP], None), [Spelled(b"", (b"a",))])
     assert "logprob" not in spelled
 

@@ -251,7 +251,7 @@ def test_baselines_do_not_retrieve_hidden_examples(lamps: Domain) -> None:
 def test_every_decoder_runs_on_the_real_model_and_constrained_outputs_are_well_formed(
     lamps: Domain, model: EmbeddedModel
 ) -> None:
-    systems = parser_systems(lamps, model, every_decoder())
+    systems = parser_systems(lamps, model, every_decoder(model))
     results = run_evaluation(lamps, systems, lamps.test_examples[:1], "test")
     table = {row["system"]: row for row in rows(results, "greedy")}
     assert len(table) == 8

@@ -48,14 +48,22 @@ class Behaviour:
     max_tokens_zero: Literal["honoured", "one_token", "rejected"] = "honoured"
     stop: Literal["shown", "hidden", "ignored"] = "shown"
     """Whether the log-probabilities include the stop; the text never does, unless it is ignored."""
+    blank_stop: Literal["honoured", "rejected"] = "honoured"
+    """A stop that is white space."""
 
     # sampling
     seed: Literal["honoured", "ignored"] = "honoured"
     same_samples: bool = False
-    grammar: Literal["gbnf", "structured_outputs", "guided_grammar"] | None = None
-    """The only field for grammars that is accepted."""
-    grammar_ignored: bool = False
-    """Accepts all fields for grammars, and ignores them."""
+    temperature_fixed: bool = False
+    """Rejects every temperature but 1, as reasoning models of OpenAI do."""
+    reasoning_tokens: int = 0
+    """Tokens of each completion before its text, counted in its length, unless `reasoning_effort` is none."""
+    efforts: tuple[str, ...] | None = None
+    """The accepted values of `reasoning_effort`; any value is ignored if there is no list."""
+    grammar: Literal["gbnf", "structured_outputs", "guided_grammar", "ebnf", "custom_tool"] | None = None
+    """The only way to send a grammar that is accepted."""
+    other_grammars: Literal["rejected", "ignored"] = "rejected"
+    """Fields for grammars other than the accepted one."""
 
     # log-probabilities
     logprob_format: Literal["legacy", "content", "none"] = "legacy"
@@ -103,3 +111,26 @@ LLAMA_CPP = Behaviour(
 
 LLAMA_CPP_PYTHON = Behaviour(accepts_token_ids=False, accepts_prompt_lists=False, echo="off_by_one", n="ignored")
 """The server of llama-cpp-python."""
+
+OPENAI_REASONING = Behaviour(
+    completions=False,
+    rejected_fields=frozenset({"logprobs", "top_logprobs", "max_tokens", "stop", "top_k", "min_p"}),
+    context_length=400_000,
+    temperature_fixed=True,
+    reasoning_tokens=40,
+    efforts=("minimal", "low", "medium", "high"),
+    grammar="custom_tool",
+    logprob_format="none",
+)
+"""A reasoning model of OpenAI, which has custom tools and reports no log-probabilities."""
+
+ANTHROPIC = Behaviour(
+    completions=False, n="rejected", seed="ignored", blank_stop="rejected", logprob_format="none"
+)
+"""Anthropic's OpenAI-compatible endpoint, which ignores `logprobs`."""
+
+VLLM = Behaviour(
+    tokenize="vllm", models_report="max_model_len", grammar="structured_outputs", other_grammars="ignored"
+)
+SGLANG = Behaviour(models_report="max_model_len", grammar="ebnf", other_grammars="ignored")
+"""vLLM and SGLang ignore fields that they do not know."""

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from support.server_behaviours import Behaviour
+from support.toy_grammar import GrammarMask
 from support.toy_model import END, TOKENS, ToyModel
 
 Row = Sequence[float]
-LITERAL = re.compile(r'\s*root\s*::=\s*("(?:[^"\\]|\\["\\nrt])*")\s*')
+LITERAL = re.compile(r'\s*(?:root\s*::=|start:)\s*("(?:[^"\\]|\\["\\nrt])*")\s*')
 
 
 class RequestError(Exception):
@@ -26,7 +27,10 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """A parsed completion request. `forced_ids`: the only tokens that the grammar allows."""
+    """A parsed completion request. `forced_ids`: the only tokens that the grammar allows; else `mask` limits them.
+
+    `reasoning` tokens come before the text, and `tool` is the name of the custom tool whose input is the text.
+    """
 
     prompts: Sequence[Sequence[int]]
     max_tokens: int
@@ -37,6 +41,9 @@ class CompletionRequest:
     logprobs: int | None
     echo: bool = False
     forced_ids: Sequence[int] | None = None
+    mask: GrammarMask | None = None
+    reasoning: int = 0
+    tool: str | None = None
 
 
 class Sample(NamedTuple):
@@ -81,8 +88,11 @@ class ResponseBuilder:
         stops = [] if self.behaviour.stop == "ignored" else request.stops
         ids: list[int] = []
         text = b""
-        while len(ids) < request.max_tokens:
-            row = self.model.logprobs(context)
+        while len(ids) < request.max_tokens - request.reasoning:
+            row: Sequence[float] = self.model.logprobs(context)
+            if request.mask is not None:
+                allowed = set(request.mask.allowed(ids))
+                row = [logprob if i in allowed else -1e9 for i, logprob in enumerate(row)]
             if request.forced_ids is not None:
                 drawn = request.forced_ids[len(ids)]
             elif request.temperature > 0:
@@ -112,8 +122,8 @@ class ResponseBuilder:
                 logprobs = {"content": [self._content(entry, request.logprobs) for entry in entries]}
             else:
                 logprobs = self._legacy(entries, request.logprobs, b"" if request.echo else spelling(prompt))
-        message = {"message": {"role": "assistant", "content": text}} if chat else {"text": echoed + text}
-        return {**message, "logprobs": logprobs, "finish_reason": sample.finish_reason}
+        body = {"message": chat_message(text, request.tool)} if chat else {"text": echoed + text}
+        return {**body, "logprobs": logprobs, "finish_reason": sample.finish_reason}
 
     def _entries(
         self, prompt: Sequence[int], sample: Sample, request: CompletionRequest, chat: bool
@@ -191,6 +201,14 @@ class ResponseBuilder:
 
     def _piece(self, token: int) -> bytes:
         return self.behaviour.end_text.encode() if token == END else TOKENS[token]
+
+
+def chat_message(text: str, tool: str | None) -> dict[str, Any]:
+    """Return the assistant's message with a text, or with the call of a custom tool."""
+    if tool is None:
+        return {"role": "assistant", "content": text}
+    call = {"id": "call_1", "type": "custom", "custom": {"name": tool, "input": text}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 def spelling(ids: Iterable[int]) -> bytes:

@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 
 from support.loopback import LoopbackServer, RequestHandler
 from support.server_behaviours import COMPLIANT, Behaviour
+from support.toy_grammar import GrammarMask, InvalidGrammar
 from support.toy_model import END, TOKENS, ToyModel
-from support.toy_responses import CompletionRequest, RequestError, ResponseBuilder, only_literal
+from support.toy_responses import LITERAL, CompletionRequest, RequestError, ResponseBuilder, only_literal
 
 END_MARK = "<|end|>"
 GRAMMAR_FIELDS = {
     "gbnf": "grammar",
     "structured_outputs": "structured_outputs",
     "guided_grammar": "guided_grammar",
+    "ebnf": "ebnf",
+    "custom_tool": "tools",
 }
 SEEDS = 2**63
 PAGE = b"<!doctype html><title>Welcome</title><p>It works!</p>"
@@ -144,11 +147,13 @@ class ToyServer(LoopbackServer):
             self._last_prompt = prompt
         read = sum(len(prompt) for prompt in counted)
         written = sum(lengths[:1] if self.behaviour.usage_of_first_choice else lengths)
+        written += request.reasoning * len(lengths)
         return {
             "prompt_tokens": read,
             "completion_tokens": written,
             "total_tokens": read + written,
             "prompt_tokens_details": {"cached_tokens": cached},
+            "completion_tokens_details": {"reasoning_tokens": request.reasoning * len(lengths)},
         }
 
     def _completion_request(
@@ -167,13 +172,46 @@ class ToyServer(LoopbackServer):
             prompts=prompts,
             max_tokens=self._limit(integer(limit, "max_tokens", 0)),
             n=self._n(integer(body.get("n", 1), "n", 1)),
-            temperature=float(body.get("temperature", 1.0)),
+            temperature=self._temperature(float(body.get("temperature", 1.0))),
             seed=seed if seed >= 0 else seed % SEEDS,
-            stops=[text.encode() for text in ([stop] if isinstance(stop, str) else stop)],
+            stops=self._stops([stop] if isinstance(stop, str) else stop),
             logprobs=None if logprobs is None else self._logprobs(integer(logprobs, "logprobs", 0)),
             echo=echo,
-            forced_ids=self._forced_ids(body),
+            reasoning=self._reasoning(body),
+            tool=self._tool(body),
+            **self._grammar(body),
         )
+
+    def _stops(self, stops: list[str]) -> list[bytes]:
+        if self.behaviour.blank_stop == "rejected" and not all(stop.strip() for stop in stops):
+            raise RequestError(400, "stop_sequences: each stop sequence must contain non-whitespace")
+        return [text.encode() for text in stops]
+
+    def _temperature(self, temperature: float) -> float:
+        if self.behaviour.temperature_fixed and temperature != 1:
+            message = (
+                f"Unsupported value: 'temperature' does not support {temperature:g} with this model. "
+                "Only the default (1) value is supported."
+            )
+            raise RequestError(400, message, param="temperature", code="unsupported_value")
+        return temperature
+
+    def _reasoning(self, body: dict[str, Any]) -> int:
+        effort, efforts = body.get("reasoning_effort"), self.behaviour.efforts
+        if effort is not None and efforts is not None and effort not in efforts:
+            message = f"Unsupported value: 'reasoning_effort' does not support '{effort}' with this model."
+            raise RequestError(400, message, param="reasoning_effort", code="unsupported_value")
+        return 0 if effort == "none" and efforts is not None else self.behaviour.reasoning_tokens
+
+    def _tool(self, body: dict[str, Any]) -> str | None:
+        """Return the name of the custom tool that must be called."""
+        if "tools" not in body or self.behaviour.grammar != "custom_tool":
+            return None
+        choice = body.get("tool_choice")
+        names = [tool["custom"]["name"] for tool in body["tools"] if tool["type"] == "custom"]
+        if choice not in [{"type": "custom", "custom": {"name": name}} for name in names]:
+            raise RequestError(400, f"Invalid value for 'tool_choice': {choice!r}", param="tool_choice")
+        return names[0]
 
     def _limit(self, limit: int) -> int:
         if limit == 0 and self.behaviour.max_tokens_zero == "rejected":
@@ -195,15 +233,23 @@ class ToyServer(LoopbackServer):
             raise RequestError(400, message, param="logprobs", code="integer_above_max_value")
         return k
 
-    def _forced_ids(self, body: dict[str, Any]) -> list[int] | None:
-        """Return the only tokens that a grammar allows, if given in the field that this server accepts."""
-        given = [name for name in GRAMMAR_FIELDS.values() if name in body]
-        if not given or self.behaviour.grammar_ignored:
-            return None
-        if given != [GRAMMAR_FIELDS.get(self.behaviour.grammar or "")]:
-            raise RequestError(400, f"Unrecognized request argument supplied: {given[0]}", code=None)
-        value = body[given[0]]
-        return only_literal(value.get("grammar", "") if isinstance(value, dict) else value)
+    def _grammar(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the only tokens that a grammar allows if it is one literal, or else the grammar."""
+        accepted = self.behaviour.grammar
+        for name in GRAMMAR_FIELDS.values():
+            if name in body and name != GRAMMAR_FIELDS.get(accepted or ""):
+                if self.behaviour.other_grammars == "ignored":
+                    continue
+                raise RequestError(400, f"Unrecognized request argument supplied: {name}", code=None)
+        if accepted is None or GRAMMAR_FIELDS[accepted] not in body:
+            return {}
+        source = grammar_source(body[GRAMMAR_FIELDS[accepted]])
+        if LITERAL.fullmatch(source):
+            return {"forced_ids": only_literal(source)}
+        try:
+            return {"mask": GrammarMask(source)}
+        except InvalidGrammar as error:
+            raise RequestError(400, f"Invalid grammar: {error}", param="tools") from None
 
     def _check_fields(self, body: dict[str, Any]) -> None:
         unknown = sorted(self.behaviour.rejected_fields & set(body))
@@ -250,6 +296,18 @@ class ToyServer(LoopbackServer):
             kind = "exceed_context_size_error"
             raise RequestError(400, message, type=kind, code=400, n_prompt_tokens=longest, n_ctx=context_length)
         return replace(request, max_tokens=min(request.max_tokens, context_length - longest))
+
+
+def grammar_source(value: Any) -> str:
+    """Return the grammar in the value of a field, as documented for that field."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return str(value["grammar"])
+    (tool,) = value
+    definition = tool["custom"]["format"]
+    assert (tool["type"], definition["type"], definition["grammar"]["syntax"]) == ("custom", "grammar", "lark")
+    return str(definition["grammar"]["definition"])
 
 
 def fields(body: Any) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def calibrate(plan: Plan) -> Calibration:
     records = run(plan, domain, plan.given, outside, OUTSIDE)
     cases += [Case(r.features, right=False, in_scope=False) for r in records if r.features is not None]
     applied = with_adapter(plan.model, options.adapter)
-    made = made_for(domain, applied, options)
+    made = made_for(domain, applied, options.for_model(applied, domain))
     return fit(cases, made, method, domain.data_sha256(plan.target), plan.max_declined)
 
 

@@ -83,7 +83,7 @@ def evaluation(
     grammar: options.Grammar = None,
     copy: options.Copy = None,
     isolate_grammar: options.IsolateGrammar = False,
-    server_grammar: options.ServerGrammar = False,
+    server_grammar: options.ServerGrammar = None,
     rerank: options.Rerank = None,
     vote: options.Vote = None,
     seed: options.Seed = None,
@@ -176,7 +176,6 @@ def evaluation(
     )
     loaded.require_code()
     warn_of_gaps(loaded, resolved.target)
-    settings = {resolved.describe(): decoding} | (every_decoder() if compare else {})
     items = load_split(loaded, split)[:limit]
     check_not_tuned_on(loaded, split, resolved.target, resolved.adapter)
     coverage = gold_coverage(loaded, resolved, items)
@@ -204,8 +203,12 @@ def evaluation(
         for repair in records.repairs:
             warn(repair)
         simple = list(baselines(loaded, resolved.target, opened, resolved.search.seed))
+        used = resolved.for_model(opened, loaded)
+        if note := used.note_on(opened, resolved.search.decoder):
+            warn(note)
+        settings = {used.describe(): decoding} | (every_decoder(opened) if compare else {})
         chosen: dict[str, ParserOptions] = {name: {**shared, **own} for name, own in settings.items()}
-        calibrated = used_calibration(loaded, opened, resolved) if calibration else None
+        calibrated = used_calibration(loaded, opened, used) if calibration else None
         systems = parser_systems(loaded, opened, chosen, ranking, features=calibration)
         with item_progress(len(items) * (len(simple) + len(systems)), systems[-1].name) as after:
             results = run_evaluation(loaded, [*simple, *systems], items, split, records, after)

@@ -122,6 +122,7 @@ def probe(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Find out by a few small requests what a server supports, and store the result."""
+    from fewparse.lm.http.capability_table import lost, table
     from fewparse.lm.http.load import KINDS, probe_model
 
     kind, _, name = model.partition(":")
@@ -131,10 +132,11 @@ def probe(
         raise UsageError(f"{model!r} is not a model behind a server", f"Use {names}.")
     client, name, found = probe_model(kind, name, remote, refresh=True)
     if as_json:
-        echo(to_json({"server": client.url, "model": name} | found.as_dict(), indent=1))
+        echo(to_json({"server": client.url, "model": name, "lost": lost(found)} | found.as_dict(), indent=1))
         return
     out.print(f"{kind}:{name} at {client.url}", style="bold", markup=False)
-    table = Table("capability", "result", "consequence", box=None, pad_edge=False)
-    for row in found.table():
-        table.add_row(*(Text(printable(cell)) for cell in row))  # a string would be read as markup
-    out.print(table)
+    rows = Table("capability", "result", "consequence", box=None, pad_edge=False)
+    for row in table(found):
+        rows.add_row(*(Text(printable(cell)) for cell in row))  # a string would be read as markup
+    out.print(rows)
+    out.print(lost(found), markup=False)

@@ -97,7 +97,12 @@ IsolateGrammar = Annotated[
     ),
 ]
 ServerGrammar = Annotated[
-    bool, option(DECODING, "Let the server constrain samples by the grammar.", "--server-grammar")
+    bool | None,
+    option(
+        DECODING,
+        "Let the server constrain samples by the grammar (default: if it reports no log-probabilities).",
+        "--server-grammar/--no-server-grammar",
+    ),
 ]
 Rerank = Annotated[
     float | None, option(DECODING, "Weight of the reranking score, the word alignment with the utterance.", min=0)

@@ -63,7 +63,7 @@ def parse(
     grammar: options.Grammar = None,
     copy: options.Copy = None,
     isolate_grammar: options.IsolateGrammar = False,
-    server_grammar: options.ServerGrammar = False,
+    server_grammar: options.ServerGrammar = None,
     rerank: options.Rerank = None,
     vote: options.Vote = None,
     seed: options.Seed = None,
@@ -169,8 +169,8 @@ def parse(
     )
     with opened_model(model, remote, max_concurrency) as opened, named_model(retriever_model, remote) as ranking:
         parser = Parser(loaded, opened, resolved, retriever_model=ranking)
-        if parser.assessor.note is not None:
-            warn(parser.assessor.note)
+        for note in parser.notes:
+            warn(note)
         ending = Ending(parser, yes, as_json, log)
         codes = [parse_line(parser, line, context, as_json, show, n_best, ending) for line in lines(utterance)]
     if code := next((code for code in EXIT_CODES if code in codes), 0):

@@ -60,7 +60,9 @@ class FeatureExtractor:
         """
         best = candidates[0]
         known = best.logprob is not None and not any(isinstance(event, Spelled) for event in trace)
-        found = {"score": best.score, **meaning_features(readings), **search_features(trace)}
+        found = {**meaning_features(readings), **search_features(trace)}
+        if best.logprob is not None:
+            found["score"] = best.score
         if known:
             assert best.logprob is not None
             assert best.least_logprob is not None

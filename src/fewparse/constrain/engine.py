@@ -20,6 +20,7 @@ from fewparse.threads import start_with_stack
 from fewparse.vocabulary import Vocabulary
 
 LIMIT_WORDS = ("limit", "max is", "too complex", "fuel", "too many", "too large", "u16::max")
+NO_FORCING = '%llguidance {"no_forcing": true}\n'
 MAX_PLACEHOLDERS = 16
 # The engine recurses along chains of rules. It was measured to need up to 4 KB of stack per rule, and a grammar
 # has at most `Limits.rules` of them in a chain: 200 MB. Only the part that is used takes up memory.
@@ -54,7 +55,8 @@ def compile_grammar(
     if not grammar.rules:
         raise ConstraintError("the grammar derives no string at all", "Check that every recursion can end.")
     check_size(grammar, limits)
-    text = to_llguidance(grammar, {name: placeholder_id(vocabulary, k) for k, name in enumerate(placeholders)})
+    rules = to_llguidance(grammar, {name: placeholder_id(vocabulary, k) for k, name in enumerate(placeholders)})
+    text = NO_FORCING + rules
     if limits.isolate:
         check_in_child(text, len(vocabulary), limits.compile_seconds)
     return compile_text(text, vocabulary, limits)
@@ -151,7 +153,7 @@ def spell(piece: bytes, vocabulary: Vocabulary) -> list[int] | None:
 
 
 def to_llguidance(grammar: Grammar, placeholders: Mapping[str, int] | None = None) -> str:
-    """Write the grammar in llguidance's notation, one character per terminal.
+    """Write the trimmed grammar in llguidance's notation, which is like Lark's, one character per terminal.
 
     `placeholders` are rules that are replaced by one special token each, given by its id.
     """
@@ -183,7 +185,7 @@ def to_llguidance(grammar: Grammar, placeholders: Mapping[str, int] | None = Non
         # The engine has at most 65,535 symbols. Each occurrence of a terminal is one of them, so that terminals
         # are written once, as the only part of a rule: the engine replaces the rule by its terminal.
         lines += [f"{name}: {name.upper()}", f"{name.upper()}: /{character_class(chars)}/"]
-    return '%llguidance {"no_forcing": true}\n' + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 @lru_cache(maxsize=10_000)

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import copied_characters, copy_spans
 from fewparse.constrain.copying import CopyGrammar
-from fewparse.constrain.engine import Limits, check_size
+from fewparse.constrain.engine import Limits, check_size, to_llguidance
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.errors import ConstraintError, UsageError, listed
 from fewparse.example import Target
-from fewparse.grammar.export.notations import to_gbnf
+from fewparse.grammar.export.notations import to_gbnf, useful_rules
 from fewparse.grammar.induction.induce import induce
 from fewparse.grammar.induction.rule_writer import FREE_TEXT
 from fewparse.grammar.readers.leading_space import strip_leading_space
 from fewparse.grammar.readers.load import load_grammar
 from fewparse.grammar.rules import Grammar, Text, trim, undefined
 from fewparse.grammar.synchronous import SynchronousGrammar
+from fewparse.lm.model import GrammarNotation
 from fewparse.prompt import Template
 from fewparse.registry import Registry
 from fewparse.vocabulary import Vocabulary
@@ -103,8 +104,15 @@ class ConstraintKind(ABC):
         """The grammar; None if there is none."""
         return None
 
-    def gbnf(self, target: Target, utterance: str, template: Template) -> str:
-        """Return the constraint in the notation of llama.cpp, for servers that constrain samples themselves."""
+    @property
+    def has_server_grammar(self) -> bool:
+        """Whether the constraint can be sent to servers that constrain samples themselves."""
+        return False
+
+    def server_grammar(
+        self, target: Target, utterance: str, template: Template, notation: GrammarNotation = "gbnf"
+    ) -> str:
+        """Return the constraint in a notation of servers that constrain samples themselves."""
         raise UsageError(
             f"the constraint `{self.settings.kind}` of the domain {self.domain.name} cannot be sent to a server",
             "Omit --server-grammar.",
@@ -175,11 +183,18 @@ class GrammarConstraint(ConstraintKind):
         opened = load_grammar(self.domain.grammar_path, self.settings.dialect, self.settings.start)
         return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
 
-    def gbnf(self, target: Target, utterance: str, template: Template) -> str:
-        """Return one side of the grammar in GBNF, with all spans of the utterance."""
+    @property
+    def has_server_grammar(self) -> bool:
+        """Always true."""
+        return True
+
+    def server_grammar(
+        self, target: Target, utterance: str, template: Template, notation: GrammarNotation = "gbnf"
+    ) -> str:
+        """Return one side of the grammar, with all spans of the utterance."""
         copied = copy_spans(self.domain.side(target), self.copied_rules, utterance)
         check_size(copied, Limits())
-        return to_gbnf(copied.with_prefix(template.lead))
+        return written(copied.with_prefix(template.lead), notation)
 
     def check(self, target: Target) -> None:
         """Raise an error if the grammar derives nothing or a rule to copy has the wrong form."""
@@ -224,10 +239,17 @@ class FiniteConstraint(ConstraintKind):
         """Return a trie of the outputs."""
         return Trie(self._texts(target, template), vocabulary)
 
-    def gbnf(self, target: Target, utterance: str, template: Template) -> str:
+    @property
+    def has_server_grammar(self) -> bool:
+        """Always true."""
+        return True
+
+    def server_grammar(
+        self, target: Target, utterance: str, template: Template, notation: GrammarNotation = "gbnf"
+    ) -> str:
         """Return the outputs as alternatives of one rule."""
         texts = dict.fromkeys(self._texts(target, template))
-        return to_gbnf(Grammar({"start": tuple((Text(text),) for text in texts)}, "start"))
+        return written(Grammar({"start": tuple((Text(text),) for text in texts)}, "start"), notation)
 
     def _texts(self, target: Target, template: Template) -> Iterator[str]:
         return (template.with_lead(output.output(target)) for output in self.domain.known_outputs)
@@ -241,6 +263,11 @@ class NoConstraint(ConstraintKind):
     def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
         """Return the constraint that allows any text."""
         return LeadConstraint(Unconstrained(vocabulary), template.lead)
+
+
+def written(grammar: Grammar, notation: GrammarNotation) -> str:
+    """Write a grammar in a notation of servers."""
+    return to_gbnf(grammar) if notation == "gbnf" else to_llguidance(useful_rules(grammar))
 
 
 CONSTRAINT_KINDS: Registry[type[ConstraintKind]] = Registry(

@@ -23,6 +23,7 @@ from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
 from fewparse.grammar.translation.translator import Translator
 from fewparse.limits import SETTINGS_BYTES
+from fewparse.lm.model import GrammarNotation
 from fewparse.prompt import Template, bundled_template, read_template
 from fewparse.retrieve.folding import Fold, folding, rules_of_words
 from fewparse.vocabulary import Vocabulary
@@ -255,9 +256,15 @@ class Domain:
         """Return the constraint on outputs for an utterance, under a prompt template if one is given."""
         return self.constraint_kind.build(vocabulary, target, utterance, template)
 
-    def server_grammar(self, target: Target, utterance: str = "", template: Template = PLAIN) -> str:
-        """Return the constraint on outputs in GBNF, the notation of llama.cpp, which other servers accept too."""
-        return self.constraint_kind.gbnf(target, utterance, template)
+    def server_grammar(
+        self,
+        target: Target,
+        utterance: str = "",
+        template: Template = PLAIN,
+        notation: GrammarNotation = "gbnf",
+    ) -> str:
+        """Return the constraint on outputs in a notation of servers: GBNF, or Lark as llguidance reads it."""
+        return self.constraint_kind.server_grammar(target, utterance, template, notation)
 
     def program_of(self, output: str, target: Target) -> str | None:
         """Return the program of an output; None if it has none, or is too long to parse."""

@@ -32,6 +32,7 @@ from fewparse.lm.model import LanguageModel
 from fewparse.options import Options, ParserOptions
 from fewparse.parser import Parser
 from fewparse.rerank import vote
+from fewparse.search.decoder import DECODERS as SEARCHES
 from fewparse.search.settings import MAX_WIDTH
 from fewparse.threads import run_concurrently
 
@@ -74,12 +75,13 @@ class Progress(NamedTuple):
 Listener = Callable[[Progress], None]
 
 
-def every_decoder() -> dict[str, ParserOptions]:
-    """Return the settings of each decoder under the domain's constraint, then unconstrained."""
+def every_decoder(model: LanguageModel) -> dict[str, ParserOptions]:
+    """Return the settings of each decoder that a model can serve, under the domain's constraint, then without."""
+    usable = {name: given for name, given in DECODERS.items() if SEARCHES[str(given["decoder"])].can_use(model)}
     free: dict[str, ParserOptions] = {
-        f"{name}, unconstrained": {**options, "constrained": False} for name, options in DECODERS.items()
+        f"{name}, unconstrained": {**options, "constrained": False} for name, options in usable.items()
     }
-    return DECODERS | free
+    return usable | free
 
 
 def parser_systems(

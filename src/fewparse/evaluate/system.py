@@ -146,7 +146,7 @@ class ParserSystem:
 
 def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
     """Return everything except the models that the predictions of a parser depend on, as a JSON object."""
-    resolved = asdict(options)
+    resolved = asdict(options) | {"server_grammar": bool(options.server_grammar)}
     adapter = resolved.pop("adapter")
     del resolved["retriever_model"], resolved["execute"], resolved["max_risk"]
     if not domain.template(options.prompt).has_description:

@@ -156,6 +156,8 @@ def relevant(options: dict[str, Any]) -> dict[str, Any]:
         without |= {"temperature", "rounds", "free_back_off", "free_branching", "margin"}
     if decoder == "greedy":
         without |= {"width"}
+    if decoder == "sampling":
+        without |= {"rounds", "free_back_off", "free_branching", "margin"}
     if options.get("retriever_model") == options["model"]:
         without |= {"retriever_model"}
     return {name: value for name, value in options.items() if name not in without}

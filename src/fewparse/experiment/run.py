@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
+from fewparse.errors import UsageError
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.run import Listener, run_evaluation
 from fewparse.evaluate.system import ParserSystem, Prediction, PromptPrefill, System
@@ -13,6 +14,7 @@ from fewparse.experiment.plan import Plan, PlannedCell
 from fewparse.experiment.results import Results, read_results, record_files
 from fewparse.lm.load import NamedModel, model_identity, open_model
 from fewparse.lm.model import LanguageModel
+from fewparse.options import Options
 from fewparse.parser import Parser
 from fewparse.retrieve.lm import prepare_similarity
 
@@ -34,6 +36,7 @@ class CellSystem:
         trace: bool,
     ) -> None:
         parser = Parser(planned.domain, model, planned.options, retriever_model=retriever_model)
+        check_served(parser.options, planned.options, model)
         self.name = planned.cell.id
         self.settings = dict(planned.entry.settings)
         self.max_concurrency = model.max_concurrency
@@ -42,6 +45,15 @@ class CellSystem:
     def predict(self, item: Example, without: Sequence[Example]) -> Prediction:
         """Return the prediction of the parser."""
         return self._system.predict(item, without)
+
+
+def check_served(served: Options, planned: Options, model: LanguageModel) -> None:
+    """Raise `UsageError` if a model cannot serve the options of a cell as they are planned."""
+    if note := served.note_on(model, planned.search.decoder):
+        raise UsageError(note, f'Set decoder = "{served.search.decoder}" for the cells of this model.')
+    if served.server_grammar and planned.server_grammar is None:
+        message = f"{model.name} reports no log-probabilities: whether its server gets the grammar must be planned"
+        raise UsageError(message, "Set server_grammar to true or false for the cells of this model.")
 
 
 def run_experiment(

@@ -15,7 +15,6 @@ from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask, Vocabulary
 
-
 GrammarNotation = Literal["gbnf", "lark"]
 """Notations of grammars for servers: GBNF of llama.cpp, Lark as llguidance reads it."""
 

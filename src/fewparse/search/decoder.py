@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fewparse.registry import Registry
 
 if TYPE_CHECKING:
+    from fewparse.lm.model import LanguageModel
     from fewparse.search.context import SearchContext
     from fewparse.search.hypothesis import Hypothesis
 
@@ -19,8 +20,8 @@ class Decoder:
 
     `search` takes the shared state of a search and the hypotheses to start from, and returns the finished
     hypotheses; if nothing finished, those that reached the length limit. `needs_prefix`: it queries the
-    model about partial outputs. `needs_logprobs`: it ranks by log-probabilities. `samples`: it samples whole completions, which a server can constrain by a
-    grammar. `label` shows the width, if the decoder has one.
+    model about partial outputs. `needs_logprobs`: it ranks by log-probabilities. `samples`: it samples whole
+    completions, which a server can constrain by a grammar. `label` shows the width, if the decoder has one.
     """
 
     search: Search
@@ -28,6 +29,11 @@ class Decoder:
     needs_logprobs: bool = True
     samples: bool = False
     label: str = " {width}"
+
+    def can_use(self, model: "LanguageModel") -> bool:
+        """Return whether a model has what the algorithm needs."""
+        has_logprobs = model.supports_logprobs or not self.needs_logprobs
+        return has_logprobs and (model.supports_prefix or not self.needs_prefix)
 
 
 DECODERS: Registry[Decoder] = Registry(

@@ -15,6 +15,7 @@ import pytest
 from fewparse.constrain.trie import Trie
 from fewparse.errors import FewparseError
 from fewparse.lm.http.capabilities import capabilities_path, load_capabilities, save_capabilities
+from fewparse.lm.http.capability_table import table
 from fewparse.lm.http.load import RemoteSettings, open_remote, probe_model
 from fewparse.lm.http.remote import RemoteModel
 from fewparse.lm.model import Sampling
@@ -77,7 +78,7 @@ def use(model: RemoteModel) -> None:
 def check(settings: RemoteSettings, kind: str, name: str) -> None:
     """Probe a server, show the result, open a model and use it."""
     _, _, found = probe_model(kind, name, settings)
-    assert all(is_unicode(cell) for row in found.table() for cell in row)
+    assert all(is_unicode(cell) for row in table(found) for cell in row)
     assert json.loads(to_json(found.as_dict()))["chat"] == (kind == "openai-chat")
     with closing(open_remote(kind, name, settings)) as model:
         use(model)
@@ -143,7 +144,7 @@ def test_the_probe_says_which_report_is_not_valid() -> None:
     with FixedMutation(LLAMA, "/props", Mutation(("total_slots",), "\x1b[31mabc")) as server:
         _, _, found = probe_model("openai", "toy", RemoteSettings(server.url, retry=RETRY))
     assert found.ignored == (r"total_slots is '\x1b[31mabc': input should be a valid integer",)
-    assert ("not valid", found.ignored[0], "treated as not reported") in list(found.table())
+    assert ("not valid", found.ignored[0], "treated as not reported") in list(table(found))
 
 
 @contextmanager

@@ -209,7 +209,6 @@ def test_merged_tokens_are_detected_without_a_vocabulary_if_all_alternatives_are
 
 
 REPORTED: dict[str, tuple[Behaviour, str]] = {
-    "no log-probabilities": (Behaviour(logprob_format="none"), "returns no log-probabilities"),
     "too many choices": (Behaviour(extra_choices=2), "returned .* instead of"),
     "merged often": (Behaviour(merged_tokens="often"), "merges some|sum to more"),
     "merged often, content format": (replace(CONTENT, merged_tokens="often"), "counts .* tokens but lists"),

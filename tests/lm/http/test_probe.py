@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from fewparse.errors import ServerUnsupported, UnknownName
+from fewparse.errors import UnknownName
 from fewparse.lm.http.capabilities import Capabilities, capabilities_path, load_capabilities, save_capabilities
+from fewparse.lm.http.capability_table import table
 from fewparse.lm.http.client import HttpClient
 from fewparse.lm.http.load import RemoteSettings, open_remote, probe_model
 from fewparse.lm.http.probe import probe
 from fewparse.lm.http.remote import RemoteModel
+from fewparse.lm.http.request_fields import RequestFields
 from fewparse.retry import RetryPolicy
 from support.faulty_proxy import FaultyProxy, error, too_many
 from support.server_behaviours import COMPLIANT, LLAMA_CPP, LLAMA_CPP_PYTHON, Behaviour
@@ -44,6 +46,7 @@ OF_A_COMPLIANT_SERVER: dict[str, Any] = {
     "context_length": None,
     "end_ids": (),
     "tokens": None,
+    "fields": {"limit": "max_tokens", "omitted": (), "extra_tokens": 0, "effort": None},
     "ignored": (),
 }
 OF_LLAMA_CPP = OF_A_COMPLIANT_SERVER | {
@@ -137,7 +140,7 @@ def test_capabilities_do_not_depend_on_the_models_output(seed: int) -> None:
         (Behaviour(grammar="gbnf"), {"grammar": "gbnf"}),
         (Behaviour(grammar="structured_outputs"), {"grammar": "structured_outputs"}),
         (Behaviour(grammar="guided_grammar"), {"grammar": "guided_grammar"}),
-        (Behaviour(grammar_ignored=True), {}),
+        (Behaviour(other_grammars="ignored"), {}),
         (Behaviour(logprob_format="content"), {"logprobs_format": "content"}),
         (Behaviour(max_logprobs=5), {"top_logprobs": 5, "echo": False}),  # too few to verify an echo
         (Behaviour(max_logprobs=1), {"top_logprobs": 1, "echo": False}),
@@ -209,14 +212,6 @@ def test_chat_capabilities() -> None:
     assert capabilities_found(LLAMA_CPP, seed, chat=True) == OF_A_CHAT | own | reported
 
 
-@pytest.mark.parametrize("chat", [False, True])
-def test_a_server_without_log_probabilities_is_rejected_with_a_hint(chat: bool) -> None:
-    with connected(Behaviour(logprob_format="none")) as (client, _), pytest.raises(ServerUnsupported) as caught:
-        probe(client, "toy", chat)
-    assert "no log-probabilities" in caught.value.message
-    assert "--model embedded" in str(caught.value.hint)
-
-
 def test_repeated_status_500_means_unsupported_and_429_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fewparse.retry.FIRST_WAIT", 0.01)
     with ToyServer(replace(COMPLIANT, accepts_prompt_lists=False)) as toy:
@@ -240,7 +235,7 @@ def test_repeated_status_500_means_unsupported_and_429_does_not(monkeypatch: pyt
 
 def test_the_table_has_a_row_for_each_capability() -> None:
     with connected(LLAMA_CPP) as (client, _):
-        table = {feature: (result, consequence) for feature, result, consequence in probe(client, "toy").table()}
+        shown = {feature: (result, consequence) for feature, result, consequence in table(probe(client, "toy"))}
     rows = {
         "log-probabilities": "content format",
         "alternatives per position": "260",
@@ -260,9 +255,10 @@ def test_the_table_has_a_row_for_each_capability() -> None:
         "context length": "4096",
         "parallel slots": "4",
     }
-    assert {feature: result for feature, (result, _) in table.items()} == rows
-    assert table["lists of prompts"][1] == "not used: each slot would process the prompt"
-    chat_features = {feature for feature, _, _ in Capabilities(**(OF_A_CHAT | {"tokens": None})).table()}
+    assert {feature: result for feature, (result, _) in shown.items()} == rows
+    assert shown["lists of prompts"][1] == "not used: each slot would process the prompt"
+    chat = Capabilities(**(OF_A_CHAT | {"tokens": None, "fields": RequestFields()}))
+    chat_features = {feature for feature, _, _ in table(chat)}
     own = {"prompts as token ids", "lists of prompts", "echo", "max_tokens 0", "tokenizer"}
     assert chat_features == rows.keys() - own | {"continues an assistant prefix"}
 
@@ -288,7 +284,7 @@ def test_capabilities_are_saved_for_each_server_model_and_kind(isolated_cache: P
             assert fresh[2] == first[2]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"version": 0}', '{"version": 3, "capabilities": {}}'])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"version": 0}', '{"version": 4, "capabilities": {}}'])
 def test_a_damaged_file_is_ignored_and_rewritten(isolated_cache: Path, damage: str) -> None:
     with ToyServer(LLAMA_CPP) as toy:
         settings = RemoteSettings(base_url=toy.url)
@@ -302,7 +298,7 @@ def test_a_damaged_file_is_ignored_and_rewritten(isolated_cache: Path, damage: s
 
 
 def test_a_file_of_another_version_is_ignored(isolated_cache: Path) -> None:
-    capabilities = Capabilities(**(OF_A_CHAT | {"tokens": None}))
+    capabilities = Capabilities(**(OF_A_CHAT | {"tokens": None, "fields": RequestFields()}))
     save_capabilities(capabilities, "there", "it")
     file = capabilities_path("there", "it", chat=True)
     reported = json.loads(file.read_text(encoding="utf-8"))
@@ -314,7 +310,7 @@ def test_a_file_of_another_version_is_ignored(isolated_cache: Path) -> None:
 def test_an_unwritable_folder_is_ignored(isolated_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (isolated_cache / "file").touch()
     monkeypatch.setenv("FEWPARSE_CACHE", str(isolated_cache / "file"))
-    save_capabilities(Capabilities(**(OF_A_CHAT | {"tokens": None})), "there", "it")
+    save_capabilities(Capabilities(**(OF_A_CHAT | {"tokens": None, "fields": RequestFields()})), "there", "it")
     assert load_capabilities("there", "it", chat=True) is None
 
 

@@ -326,7 +326,7 @@ def test_a_grammar_of_one_literal_is_generated_byte_by_byte(kind: Any, body: dic
         model.logprobs(b"pear")[97],
         model.logprobs(b"peara")[10],
     ]
-    assert texts(Behaviour(grammar_ignored=True), **body) == texts(COMPLIANT)
+    assert texts(Behaviour(other_grammars="ignored"), **body) == texts(COMPLIANT)
 
 
 def test_endpoints_of_llama_cpp_and_vllm() -> None:

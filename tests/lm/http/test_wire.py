@@ -147,14 +147,17 @@ def test_missing_token_counts_are_none_not_zero() -> None:
     reply = parse_reply(legacy())
     assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (None, None, 0)
     usage = {"prompt_tokens": 7, "completion_tokens": 0, "prompt_tokens_details": {"cached_tokens": 3}}
-    assert parse_reply({**legacy(), "usage": usage})[1:] == (7, 0, 3)
+    assert parse_reply({**legacy(), "usage": usage})[1:4] == (7, 0, 3)
 
 
 @pytest.mark.parametrize("nonsense", ["7", -7, 7.5, True, [7], None])
 def test_invalid_token_counts_are_none(nonsense: Any) -> None:
     usage = {"prompt_tokens": nonsense, "completion_tokens": nonsense}
-    details = {"prompt_tokens_details": {"cached_tokens": nonsense}}
-    assert parse_reply({**legacy(), "usage": {**usage, **details}})[1:] == (None, None, 0)
+    details = {
+        "prompt_tokens_details": {"cached_tokens": nonsense},
+        "completion_tokens_details": {"reasoning_tokens": nonsense},
+    }
+    assert parse_reply({**legacy(), "usage": {**usage, **details}})[1:] == (None, None, 0, 0)
 
 
 @pytest.mark.parametrize("payload", [{}, {"choices": None}, {"choices": "none"}, [], None, "no"])

@@ -21,6 +21,7 @@ from fewparse.example import Target
 from fewparse.grammar.rules import Grammar
 from fewparse.json_schema.document import Document
 from fewparse.json_schema.validation import check_value, make_validator
+from fewparse.lm.model import GrammarNotation
 from fewparse.prompt import Template
 from fewparse.text import is_unicode
 from fewparse.vocabulary import BYTES, Vocabulary
@@ -79,11 +80,18 @@ class CallsConstraint(GrammarConstraint):
     def _compiled(self) -> "dict[Vocabulary, FunctionConstraints]":
         return {}
 
-    def gbnf(self, target: Target, utterance: str, template: Template) -> str:
-        """Return the grammar in GBNF; the notation `json` has none."""
-        if self.settings.notation == "json":
-            return ConstraintKind.gbnf(self, target, utterance, template)
-        return super().gbnf(target, utterance, template)
+    @property
+    def has_server_grammar(self) -> bool:
+        """Whether there is a grammar; the notation `json` has none."""
+        return self.settings.notation != "json"
+
+    def server_grammar(
+        self, target: Target, utterance: str, template: Template, notation: GrammarNotation = "gbnf"
+    ) -> str:
+        """Return the grammar; the notation `json` has none."""
+        if not self.has_server_grammar:
+            return ConstraintKind.server_grammar(self, target, utterance, template, notation)
+        return super().server_grammar(target, utterance, template, notation)
 
     def check(self, target: Target) -> None:
         """Raise an error if a keyword of a parameter cannot be enforced, or a rule to copy has the wrong form.

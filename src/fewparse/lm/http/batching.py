@@ -123,13 +123,13 @@ class Batcher:
 
     def _checked(self, reply: Reply, request: Request) -> Reply:
         """Return the reply if it matches the request; raise ServerUnsupported otherwise."""
-        url, received = self.client.url, len(reply.choices)
+        url, received, scored = self.client.url, len(reply.choices), bool(request.body.get("logprobs"))
         if received > request.choices or (received < request.choices and request.prompts > 1) or not received:
             expected = f"{request.choices} completion{'s' if request.choices > 1 else ''}"
             raise ServerUnsupported(f"{url} returned {received} instead of {expected}", PROBE_HINT)
         # A server may count the stop or end token of each completion without listing it.
         max_count = sum(len(choice.entries) + 1 for choice in reply.choices)
-        if self._check_counts and (reply.completion_tokens or 0) > max_count:
+        if scored and self._check_counts and (reply.completion_tokens or 0) > max_count:
             raise ServerUnsupported(
                 f"{url} counts {reply.completion_tokens} tokens but lists {max_count - received}: it merges some",
                 "Their log-probabilities cannot be trusted: use another server, or other words.",
@@ -137,8 +137,8 @@ class Batcher:
         stop = "".join(request.body.get("stop") or ()).encode()
         choices = tuple(strip_prefix(choice, request.assistant_prefix) for choice in reply.choices)
         for choice in choices:
-            self.client.check_secrets(spelling(choice.entries))
-            if choice.text.strip(f" {REPLACEMENT}") and not choice.entries:
+            self.client.check_secrets(spelling(choice.entries) if scored else choice.text.encode())
+            if scored and choice.text.strip(f" {REPLACEMENT}") and not choice.entries:
                 raise ServerUnsupported(f"{url} returned a completion without log-probabilities", PROBE_HINT)
             if not all(map(has_valid_logprobs, choice.entries[1 if request.body.get("echo") else 0 :])):
                 raise ServerUnsupported(

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -12,13 +12,14 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_v
 
 from fewparse.errors import DataError
 from fewparse.files import cache_folder, read_bytes, write_atomically
+from fewparse.lm.http.request_fields import STANDARD_FIELDS, RequestFields
 from fewparse.lm.http.responses import END_BYTES
 from fewparse.lm.http.schema import MAX_VOCABULARY, ContextLength, Slots, TokenId
 from fewparse.lm.http.wire import Choice, Entry, LogprobsFormat
-from fewparse.lm.model import ScoredToken
+from fewparse.lm.model import GrammarNotation, ScoredToken
 from fewparse.vocabulary import Vocabulary, is_text
 
-GrammarField = Literal["gbnf", "structured_outputs", "guided_grammar"]
+GrammarField = Literal["gbnf", "structured_outputs", "guided_grammar", "ebnf", "custom_tool"]
 StopHandling = Literal["shown", "hidden", "ignored"]
 Continuation = Literal["plain", "continue_final_message", "prefix"]
 Tokenizer = Literal["llama.cpp", "vllm"]
@@ -26,7 +27,13 @@ GRAMMAR_FIELDS: dict[GrammarField, str] = {
     "gbnf": "grammar",
     "structured_outputs": "structured_outputs",
     "guided_grammar": "guided_grammar",
+    "ebnf": "ebnf",
+    "custom_tool": "tools",
 }
+"""The request field of each way to send a grammar: that of llama.cpp, vLLM (and older ones), SGLang and OpenAI."""
+TOOL = "answer"
+TOOL_DESCRIPTION = "Takes the answer to the last message, written as the answers before it."
+"""The custom tool whose input has the grammar."""
 CONTINUATION_FIELDS: dict[Continuation, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, {}),
     "continue_final_message": ({}, {"continue_final_message": True, "add_generation_prompt": False}),
@@ -39,7 +46,7 @@ NO_CUTOFFS = {"top_k": -1, "min_p": 0}
 NOISE = 0.5
 """Nats by which the same log-probability may differ between requests."""
 MAX_N = 1_000
-VERSION = 3
+VERSION = 4
 
 
 def from_base64(value: Any) -> Any:
@@ -49,11 +56,14 @@ def from_base64(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """The results of a probe."""
+    """The results of a probe.
+
+    Without log-probabilities (`logprobs_format` is None), whole outputs are sampled and ranked by agreement.
+    """
 
     chat: bool
-    logprobs_format: LogprobsFormat
-    top_logprobs: Annotated[int, Field(ge=1, le=MAX_VOCABULARY)]
+    logprobs_format: LogprobsFormat | None
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_VOCABULARY)]
     unrestricted_sampling: bool
     max_n: Annotated[int, Field(ge=1, le=MAX_N)]
     distinct_samples: bool
@@ -72,6 +82,7 @@ class Capabilities:
     end_ids: tuple[TokenId, ...] = ()
     tokens: tuple[Annotated[bytes, BeforeValidator(from_base64)], ...] | None = None
     """All tokens of the vocabulary, if the server reports them."""
+    fields: RequestFields = STANDARD_FIELDS
     ignored: tuple[str, ...] = ()
     """What the server reports about itself that is not valid, and is treated as not reported."""
 
@@ -79,6 +90,11 @@ class Capabilities:
     def vocabulary(self) -> Vocabulary | None:
         """The vocabulary, or None if the server does not report it."""
         return None if self.tokens is None else Vocabulary(self.tokens, self.end_ids)
+
+    @property
+    def grammar_notation(self) -> GrammarNotation:
+        """The notation of grammars that the server reads."""
+        return "lark" if self.grammar == "custom_tool" else "gbnf"
 
     @property
     def batches_prompts(self) -> bool:
@@ -89,60 +105,11 @@ class Capabilities:
         """Return all results by name, with the size of the vocabulary in place of its tokens."""
         return asdict(replace(self, tokens=None)) | {"tokens": None if self.tokens is None else len(self.tokens)}
 
-    def table(self) -> Iterator[tuple[str, str, str]]:
-        """Yield rows for display: the feature, the result, and its consequence."""
-        yes = {True: "yes", False: "no"}
-        yield "log-probabilities", f"{self.logprobs_format} format", "used to rank outputs"
-        yield "alternatives per position", str(self.top_logprobs), "candidates for cuts and beams"
-        vocabulary = f"{len(self.tokens)} tokens" if self.tokens else "not reported"
-        yield "vocabulary", vocabulary, "exact masks" if self.tokens else "tokens are checked by their bytes only"
-        yield "before temperature", yes[self.untempered], "" if self.untempered else "samples are drawn at 1.0"
-        one_each = "one request per sample"
-        several = self.max_n > 1
-        yield (
-            "n",
-            f"up to {self.max_n}" if several else "ignored or rejected",
-            "several samples per request" if several else one_each,
-        )
-        yield (
-            "samples of one request differ",
-            yes[self.distinct_samples],
-            "" if self.distinct_samples else one_each,
-        )
-        unseeded = "" if self.seed else "a repeated run differs, unless its responses are cached"
-        yield "same seed, same sample", yes[self.seed], unseeded
-        cutoffs = "" if self.unrestricted_sampling else "the server's own cut-offs apply"
-        yield "unrestricted sampling (top_k, min_p)", yes[self.unrestricted_sampling], cutoffs
-        end_score = "a one-line grammar shows it" if self.grammar == "gbnf" else "the end is scored by a request"
-        stop = {"shown": "", "hidden": end_score, "ignored": "samples run to the token limit"}
-        yield "stop", self.stop, stop[self.stop]
-        if self.chat:
-            whole_only = "" if self.continuation else "complete outputs only, closed by the constraint; no beam"
-            yield "continues an assistant prefix", self.continuation or "no", whole_only
-        else:
-            as_text = "" if self.prompt_ids else "prefixes are sent as text and tokenized again"
-            yield "prompts as token ids", yes[self.prompt_ids], as_text
-            yield "lists of prompts", yes[self.prompt_lists], self._lists_consequence()
-            yield "echo", yes[self.echo], "" if self.echo else "texts are scored token by token"
-            yield "max_tokens 0", yes[self.max_tokens_zero], ""
-            yield "tokenizer", self.tokenizer or "no", "" if self.tokenizer else "prompt lengths are estimated"
-        yield "grammar", self.grammar or "no", "--server-grammar" if self.grammar else ""
-        context_length = self.context_length or f"not reported: {DEFAULT_CONTEXT_LENGTH} is assumed"
-        yield "context length", str(context_length), ""
-        yield "parallel slots", str(self.slots or "not reported"), ""
-        for reason in self.ignored:
-            yield "not valid", reason, "treated as not reported"
-
-    def _lists_consequence(self) -> str:
-        if self.prompt_lists and self.slots:
-            return "not used: each slot would process the prompt"
-        return "many prefixes per request" if self.prompt_lists else "one request per prefix"
-
 
 class SavedCapabilities(BaseModel):
     """The content of a file with the results of a probe."""
 
-    version: Literal[3]
+    version: Literal[4]
     capabilities: Capabilities
 
     @model_validator(mode="after")
@@ -188,8 +155,17 @@ def capabilities_path(url: str, model: str, chat: bool) -> Path:
 
 
 def grammar_field(kind: GrammarField, grammar: str) -> dict[str, Any]:
-    """Return the request field that constrains samples to a grammar."""
-    return {GRAMMAR_FIELDS[kind]: {"grammar": grammar} if kind == "structured_outputs" else grammar}
+    """Return the request fields that constrain samples to a grammar."""
+    match kind:
+        case "structured_outputs":
+            return {GRAMMAR_FIELDS[kind]: {"grammar": grammar}}
+        case "custom_tool":
+            definition = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
+            tool = {"name": TOOL, "description": TOOL_DESCRIPTION, "format": definition}
+            choice = {"type": "custom", "custom": {"name": TOOL}}
+            return {GRAMMAR_FIELDS[kind]: [{"type": "custom", "custom": tool}], "tool_choice": choice}
+        case _:
+            return {GRAMMAR_FIELDS[kind]: grammar}
 
 
 def same_prediction(one: Entry, other: Entry) -> bool:

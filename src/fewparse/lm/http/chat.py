@@ -3,6 +3,8 @@
 If the server continues an assistant message, search works as with any model of unknown vocabulary. If not, there
 are only complete outputs: they are ranked, and the best prefix of an ill-formed one is closed by the constraint.
 The log-probability of the end is then unknown, and counts as 0.
+
+Without log-probabilities, outputs are only sampled.
 """
 
 from collections.abc import Sequence
@@ -32,7 +34,7 @@ class ChatModel(RemoteModel):
     @property
     def supports_prefix(self) -> bool:
         """Whether the server continues an assistant message."""
-        return self._capabilities.continuation is not None
+        return super().supports_prefix and self._capabilities.continuation is not None
 
     def tokenize(self, text: str) -> Prefix:
         """Return the text as one token: the server reports no tokenization."""
@@ -87,7 +89,8 @@ class ChatModel(RemoteModel):
         text: bytes | None,
     ) -> Completion:
         lead = prompt.lead.encode()
-        if not lead or prefix or sampling.grammar is not None:  # a grammar includes the lead
+        # A grammar includes the lead.
+        if not (lead and self.supports_logprobs) or prefix or sampling.grammar is not None:
             return super()._completion(choice, prompt, prefix, sampling, guide, text)
         guide = guide and guide.advance(lead)
         found = self._reader.completion(choice, 1, sampling, guide, lead)
@@ -102,7 +105,8 @@ class ChatModel(RemoteModel):
         (prefix,) = prefixes
         body = self._body(prompt, prefix, 1, top) | self._any_token(resample)
         length = self.prompt_length(prompt) + len(prefix)
-        return Request(body, 1, length, 1, assistant_prefix=self._assistant_prefix(prompt, prefix))
+        request = self._request(body, 1, length)
+        return request._replace(assistant_prefix=self._assistant_prefix(prompt, prefix))
 
     def _sampling_request(
         self, prompt: Prompt, prefix: Prefix, sampling: Sampling, n: int, index: int, first: int
@@ -117,13 +121,15 @@ class ChatModel(RemoteModel):
         }
         if sampling.grammar is not None and not prefix:
             body |= self._grammar(sampling.grammar)
-        length, assistant_prefix = self.prompt_length(prompt) + len(prefix), self._assistant_prefix(prompt, prefix)
-        return Request(body, n, length, n * max_tokens, sample=first, assistant_prefix=assistant_prefix)
+        request = self._request(body, n, self.prompt_length(prompt) + len(prefix), first)
+        return request._replace(assistant_prefix=self._assistant_prefix(prompt, prefix))
 
     def _body(self, prompt: Prompt, prefix: Prefix, max_tokens: int, top: int) -> dict[str, Any]:
         messages: list[dict[str, Any]] = [message._asdict() for message in conversation(prompt)]
         body: dict[str, Any] = {"model": self._model, "messages": messages} | self._no_cutoffs()
-        body |= {"max_tokens": max_tokens, "logprobs": True, "top_logprobs": top}
+        body |= {"max_tokens": max_tokens}
+        if self.supports_logprobs:
+            body |= {"logprobs": True, "top_logprobs": top}
         if assistant_prefix := self._assistant_prefix(prompt, prefix):
             message_fields, body_fields = CONTINUATION_FIELDS[self._capabilities.continuation or "plain"]
             messages.append({"role": "assistant", "content": assistant_prefix, **message_fields})

@@ -120,12 +120,18 @@ class CompletionsModel(RemoteModel):
         body = self._body(self._prompt_field(prompt, prefix)) | {
             "temperature": self._temperature(sampling),
             "max_tokens": max_tokens,
-            "logprobs": min(max(1, sampling.alternatives), self._capabilities.top_logprobs),
+            **self._logprobs(sampling),
             "seed": seed_of(sampling.seed, index, first),
             **({"n": n} if n > 1 else {}),
             **self._stop_or_grammar(prefix, sampling),
         }
-        return Request(body, n, self.prompt_length(prompt) + len(prefix), n * max_tokens, sample=first)
+        return self._request(body, n, self.prompt_length(prompt) + len(prefix), sample=first)
+
+    def _logprobs(self, sampling: Sampling) -> dict[str, Any]:
+        """Return the field that requests the alternatives of a sample, if the server reports any."""
+        if not self.supports_logprobs:
+            return {}
+        return {"logprobs": min(max(1, sampling.alternatives), self._capabilities.top_logprobs)}
 
     def _stop_or_grammar(self, prefix: Prefix, sampling: Sampling) -> dict[str, Any]:
         """Return the fields that end a sample: the domain's grammar, or the stop.

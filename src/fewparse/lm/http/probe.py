@@ -5,7 +5,7 @@ from itertools import product
 from statistics import fmean
 from typing import Any, TypeVar
 
-from fewparse.errors import ServerRejected, ServerUnavailable, ServerUnsupported
+from fewparse.errors import ServerUnavailable
 from fewparse.lm.http.capabilities import (
     CONTINUATION_FIELDS,
     GRAMMAR_FIELDS,
@@ -26,7 +26,8 @@ from fewparse.lm.http.capabilities import (
     valid_end_ids,
 )
 from fewparse.lm.http.client import HttpClient
-from fewparse.lm.http.reported import read_reported
+from fewparse.lm.http.probe_requests import COMPLETION_TOKENS, ProbeRequests
+from fewparse.lm.http.reported import Reported, read_reported
 from fewparse.lm.http.responses import END_BYTES, END_TOKENS
 from fewparse.lm.http.schema import parse_ids, parse_tokens
 from fewparse.lm.http.wire import Choice, LogprobsFormat, Reply, logprobs_format, parse_reply, spelling
@@ -43,35 +44,31 @@ PROMPTS = (
 )
 """The first prompt that the model completes at sufficient length is used for all tests."""
 SECOND_PROMPT = "The sun is"
-COMPLETION_TOKENS = 8
+VARIED_PROMPT = "Write a random number of ten digits."
+"""A prompt whose samples differ, also those of a strong model; for servers without log-probabilities."""
 SAMPLE_COUNTS = (2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
 TOP_LOGPROBS = (1, 5, 10, 20, 50, 100, 1000)
 CHAT_TOP_LOGPROBS = (1, 5, 10, 20, 100)
 MAX_COMPARED_LOGPROBS = 1000
 COMPARED_ECHO_TOKENS, SEEDS = 6, 5
+TEXT_SAMPLE_COUNTS = SAMPLE_COUNTS[:4]
 LITERAL = "zq!"
-MAX_ATTEMPTS = 5
-"""Attempts where an error response may mean that the tested feature is not supported."""
-USE_ANOTHER = (
-    "Use a server that returns them (llama.cpp, vLLM, SGLang and OpenAI's completions do), or a model in this "
-    "process: --model embedded, gguf:PATH or hf:NAME."
-)
+LITERAL_GRAMMARS = (f'root ::= "{LITERAL}"', f'start: "{LITERAL}"')
+"""The same in GBNF and in Lark."""
+SCORED_GRAMMARS: tuple[GrammarField, ...] = ("gbnf", "structured_outputs", "guided_grammar", "ebnf")
+"""All but the custom tool, whose input has no log-probabilities."""
 
 
 def probe(client: HttpClient, model: str, chat: bool = False) -> Capabilities:
-    """Return what a server supports for a model; raise ServerUnsupported if search cannot use it."""
+    """Return what a server supports for a model; raise ServerError if it cannot be used."""
     return Probe(client, model, chat).run()
 
 
-class Probe:
+class Probe(ProbeRequests):
     """The tests of one endpoint."""
 
     def __init__(self, client: HttpClient, model: str, chat: bool) -> None:
-        self._client = client
-        self._model = model
-        self._chat = chat
-        self._max_attempts: int | None = None
-        self._cutoffs: dict[str, Any] = {}
+        super().__init__(client, model, chat)
         self._prompt = PROMPTS[0]
 
     def run(self) -> Capabilities:
@@ -79,7 +76,9 @@ class Probe:
         reported = read_reported(self._client, self._model)
         style, greedy = self._choose_prompt()
         vocabulary_size = reported.vocabulary_size or 0
-        alternatives = self._most_alternatives(vocabulary_size)
+        alternatives = self._most_alternatives(vocabulary_size) if style is not None else ()
+        if not alternatives:
+            return self._whole_outputs(reported)
         tokenizer, ids = self._tokenizer()
         n = self._max_n()
         zero = not self._chat and self._passes(lambda: not self._complete(max_tokens=0).choices[0].text)
@@ -101,79 +100,57 @@ class Probe:
             echo=not self._chat and self._echo(zero, lists, min(len(alternatives), MAX_COMPARED_LOGPROBS)),
             max_tokens_zero=zero,
             tokenizer=None if self._chat else tokenizer,
-            grammar=self._grammar(),
+            grammar=self._grammar(SCORED_GRAMMARS),
             continuation=self._continuation(greedy) if self._chat else None,
             slots=reported.slots,
             context_length=reported.context_length,
             end_ids=end_ids,
             tokens=tokens if tokens is None or valid_end_ids(end_ids, tokens) else None,
+            fields=self._fields,
             ignored=reported.ignored,
         )
 
-    def _complete(self, prompt: Any = None, parse: Callable[[Any], Reply] = parse_reply, **fields: Any) -> Reply:
-        """Request a completion of the test prompt, or of another one, with some fields changed."""
-        body: dict[str, Any] = {"model": self._model, "max_tokens": 3, "temperature": 1, "top_p": 1, "seed": 1}
-        body |= self._cutoffs
-        prompt = self._prompt if prompt is None else prompt
-        top = fields.pop("top", 1)
-        if self._chat:
-            body |= {"messages": prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]}
-            body |= {"logprobs": True, "top_logprobs": top}
-        else:
-            body |= {"prompt": prompt, "logprobs": top}
-        path = "/v1/chat/completions" if self._chat else "/v1/completions"
+    def _whole_outputs(self, reported: Reported) -> Capabilities:
+        """Run the tests of a server without log-probabilities."""
+        self._prompt = VARIED_PROMPT
+        self._find_text_fields(reported.context_length)
+        counts = SAMPLE_COUNTS[:1] if self._fields.extra_tokens else TEXT_SAMPLE_COUNTS
+        n = self._max_n(counts)
+        return Capabilities(
+            chat=self._chat,
+            logprobs_format=None,
+            top_logprobs=0,
+            unrestricted_sampling=bool(self._cutoffs),
+            max_n=n,
+            distinct_samples=n > 1 and self._passes(lambda: self._distinct_samples(n, temperature=1)),
+            seed=self._passes(lambda: self._seed(temperature=1)),
+            stop="shown",
+            untempered=True,
+            grammar=self._grammar([*GRAMMAR_FIELDS] if self._chat else SCORED_GRAMMARS),
+            slots=reported.slots,
+            context_length=reported.context_length,
+            fields=self._fields,
+            ignored=reported.ignored,
+        )
 
-        def parse_choices(payload: Any) -> Reply:
-            reply = parse(payload)
-            if not reply.choices:
-                raise ServerUnsupported(f"{self._client.url} returns no choices", USE_ANOTHER)
-            return reply
-
-        return self._client.post(path, body | fields, parse_choices, max_attempts=self._max_attempts).content
-
-    def _greedy(self, **fields: Any) -> Choice:
-        return self._complete(temperature=0, **{"max_tokens": COMPLETION_TOKENS, **fields}).choices[0]
-
-    def _passes(self, test: Callable[[], bool]) -> bool:
-        """Return whether the server accepts the requests of a test and responds as expected.
-
-        Some servers fail with status 500 on fields that others reject; a busy server is retried without limit.
-        """
-        self._max_attempts = MAX_ATTEMPTS
-        try:
-            return test()
-        except (ServerRejected, ServerUnsupported, IndexError, UnicodeDecodeError):
-            return False  # IndexError: no choices or no entries; UnicodeDecodeError: an echo that is not text
-        except ServerUnavailable as error:
-            if "status 500" in error.message:
-                return False
-            self._max_attempts = None
-            return test()
-        finally:
-            self._max_attempts = None
-
-    def _largest(self, numbers: Sequence[int], test: Callable[[int], bool]) -> int | None:
-        """Return the largest of these numbers that passes the test, by binary search; None if none does."""
-        if self._passes(lambda: test(numbers[-1])):
-            return numbers[-1]
-        passed, low, high = None, 0, len(numbers) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self._passes(lambda middle=middle: test(numbers[middle])):  # type: ignore[misc]
-                passed, low = numbers[middle], middle + 1
-            else:
-                high = middle
-        return passed
-
-    def _choose_prompt(self) -> tuple[LogprobsFormat, Choice]:
-        """Choose the test prompt; return the format of log-probabilities and the greedy completion.
+    def _choose_prompt(self) -> tuple[LogprobsFormat | None, Choice]:
+        """Choose the test prompt; return the format of log-probabilities, if any, and the greedy completion.
 
         A prompt with a short completion, or one without a stop candidate, is inconclusive: the next one is tried.
         """
         first: list[tuple[LogprobsFormat, Choice]] = []
+
+        def try_first() -> bool:
+            first.append(self._completion_of(PROMPTS[0]))
+            return True
+
         self._cutoffs = NO_CUTOFFS
-        if not self._passes(lambda: not first.append(self._completion_of(PROMPTS[0]))):  # type: ignore[func-returns-value]
+        if not self._passes(try_first):
             self._cutoffs = {}
+            if not self._passes(try_first):
+                self._find_fields()
+        if not self._scored:
+            return None, Choice("", (), None)
         tried: list[tuple[int, bool, str, LogprobsFormat, Choice]] = []
         for temperature, prompt in product((0, 1), PROMPTS):
             if temperature and any(length for length, *_ in tried):
@@ -185,10 +162,7 @@ class Probe:
                 break
         length, _, self._prompt, style, choice = max(tried, key=lambda attempt: attempt[:2])
         if not length:
-            raise ServerUnsupported(
-                f"{self._client.url} returns no log-probabilities for {self._model}: outputs could not be ranked",
-                USE_ANOTHER,
-            )
+            return None, choice
         return style, choice
 
     def _completion_of(self, prompt: str, temperature: int = 0) -> tuple[LogprobsFormat, Choice]:
@@ -203,7 +177,7 @@ class Probe:
         return formats[-1], reply.choices[0]
 
     def _most_alternatives(self, vocabulary_size: int) -> tuple[ScoredToken, ...]:
-        """Return as many next tokens as the server lists: the whole vocabulary if possible."""
+        """Return as many next tokens as the server lists: the whole vocabulary if possible, perhaps none."""
         longest: tuple[ScoredToken, ...] = ()
 
         def lists_enough(top: int) -> bool:
@@ -214,8 +188,6 @@ class Probe:
 
         if self._chat or not vocabulary_size or not self._passes(lambda: lists_enough(vocabulary_size)):
             self._largest(CHAT_TOP_LOGPROBS if self._chat else TOP_LOGPROBS, lists_enough)
-        if not longest:
-            raise ServerUnsupported(f"{self._client.url} lists no alternatives to its samples", USE_ANOTHER)
         return longest
 
     def _next_tokens(self, top: int, temperature: int = 1) -> tuple[ScoredToken, ...]:
@@ -226,16 +198,17 @@ class Probe:
                 return reply.choices[0].entries[0].alternatives
         return ()
 
-    def _max_n(self) -> int:
-        return self._largest(SAMPLE_COUNTS, lambda n: len(self._complete(max_tokens=1, n=n).choices) == n) or 1
+    def _max_n(self, counts: Sequence[int] = SAMPLE_COUNTS) -> int:
+        return self._largest(counts, lambda n: len(self._complete(max_tokens=1, n=n).choices) == n) or 1
 
-    def _distinct_samples(self, n: int) -> bool:
-        reply = self._complete(n=n, max_tokens=12, temperature=1.5)
+    def _distinct_samples(self, n: int, temperature: float = 1.5) -> bool:
+        reply = self._complete(n=n, max_tokens=12, temperature=temperature)
         return len({choice.text for choice in reply.choices}) > 1
 
-    def _seed(self) -> bool:
+    def _seed(self, temperature: float = 1.5) -> bool:
         """Sample three times with one seed: the first may differ because the prompt was not in the KV cache."""
-        texts = [self._complete(max_tokens=12, temperature=1.5, seed=7).choices[0].text for _ in range(3)]
+        fields: dict[str, Any] = {"max_tokens": 12, "temperature": temperature, "seed": 7}
+        texts = [self._complete(**fields).choices[0].text for _ in range(3)]
         return texts[1] == texts[2]
 
     def _stop(self, greedy: Choice) -> StopHandling:
@@ -306,9 +279,9 @@ class Probe:
             for choice in choices[: len(texts) if lists else 1]:
                 yield choice.entries[0].alternatives
 
-    def _grammar(self) -> GrammarField | None:
-        for name in GRAMMAR_FIELDS:
-            field = grammar_field(name, f'root ::= "{LITERAL}"')
+    def _grammar(self, names: Sequence[GrammarField]) -> GrammarField | None:
+        for name in names:
+            field = grammar_field(name, LITERAL_GRAMMARS[name == "custom_tool"])
             if self._passes(lambda field=field: self._greedy(**field).text == LITERAL):  # type: ignore[misc]
                 return name
         return None

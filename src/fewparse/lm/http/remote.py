@@ -5,14 +5,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from fewparse.errors import ServerUnsupported
+from fewparse.errors import ServerUnsupported, UsageError
 from fewparse.lm.http.batching import Batcher, Request
 from fewparse.lm.http.budget import Budget
 from fewparse.lm.http.capabilities import DEFAULT_CONTEXT_LENGTH, NO_CUTOFFS, Capabilities, grammar_field
 from fewparse.lm.http.client import DEFAULT_MAX_CONCURRENCY, HttpClient
-from fewparse.lm.http.responses import ResponseReader, prefix_bytes, unlisted_bound
+from fewparse.lm.http.responses import ResponseReader, prefix_bytes, text_completion, unlisted_bound
 from fewparse.lm.http.wire import Choice
-from fewparse.lm.model import Completion, Guide, NextTokens, Prefix, Sampling, ScoredToken, Token
+from fewparse.lm.model import (
+    Completion,
+    GrammarNotation,
+    Guide,
+    NextTokens,
+    Prefix,
+    Sampling,
+    ScoredToken,
+    Token,
+)
 from fewparse.lm.usage import Usage
 from fewparse.prompt import Prompt
 from fewparse.vocabulary import Mask
@@ -53,12 +62,22 @@ class RemoteModel(ABC):
     @property
     def supports_prefix(self) -> bool:
         """Whether it can continue a prefix of an output."""
-        return True
+        return self.supports_logprobs
+
+    @property
+    def supports_logprobs(self) -> bool:
+        """Whether its server reports log-probabilities."""
+        return self._capabilities.logprobs_format is not None
 
     @property
     def supports_grammar(self) -> bool:
         """Whether its server constrains samples to a grammar."""
         return self._capabilities.grammar is not None
+
+    @property
+    def grammar_notation(self) -> GrammarNotation:
+        """The notation of grammars that its server reads."""
+        return self._capabilities.grammar_notation
 
     def close(self) -> None:
         """Close the connections."""
@@ -86,6 +105,7 @@ class RemoteModel(ABC):
         With masks, these are the allowed ones among the first `top_logprobs`; if none of these is allowed, a
         further request looks beyond them.
         """
+        self._check_logprobs()
         masks = allowed if allowed is not None else [None] * len(prefixes)
         top = min(max(k, self._top_logprobs), self._capabilities.top_logprobs)
         found = self._next_tokens(prompt, prefixes, k, stop, usage, masks, top)
@@ -152,6 +172,7 @@ class RemoteModel(ABC):
 
         A token that the server does not list gets its upper bound.
         """
+        self._check_logprobs()
         steps = [
             ((*prefix, *continuation[:i]), token)
             for prefix, continuation in zip(prefixes, continuations, strict=True)
@@ -191,6 +212,8 @@ class RemoteModel(ABC):
         guide: Guide | None,
         text: bytes | None,
     ) -> Completion:
+        if not self.supports_logprobs:
+            return text_completion(choice, sampling, guide, "" if prefix else prompt.lead)
         return self._reader.completion(choice, len(prefix), sampling, guide, text)
 
     def _listed_tokens(
@@ -217,7 +240,9 @@ class RemoteModel(ABC):
         sampling: Sampling,
         usage: Usage,
     ) -> list[list[Completion]]:
-        """Add the distribution at the end to completions that lack it, by further requests."""
+        """Add the distribution at the end to completions that lack it, by further requests, if there are any."""
+        if not self.supports_logprobs:
+            return groups
         pairs = [(prefix, c) for prefix, group in zip(prefixes, groups, strict=True) for c in group]
         outputs = sorted({(*prefix, *c.tokens) for prefix, c in pairs if lacks_end_position(c)})
         found = self.next_tokens(prompt, outputs, sampling.alternatives, sampling.stop, usage)
@@ -236,6 +261,20 @@ class RemoteModel(ABC):
         if self._capabilities.grammar is None:
             raise ServerUnsupported(f"{self._batcher.client.url} supports no grammars", "Omit --server-grammar.")
         return grammar_field(self._capabilities.grammar, grammar)
+
+    def _check_logprobs(self) -> None:
+        """Raise UsageError if the server reports no log-probabilities."""
+        if not self.supports_logprobs:
+            raise UsageError(
+                f"{self.name} reports no log-probabilities, so that it cannot score a text",
+                "Use --decoder sampling, and another retriever than lm.",
+            )
+
+    def _request(self, body: dict[str, Any], n: int, prompt_tokens: int, sample: int = 0) -> Request:
+        """Return a request for `n` completions with the fields that the server accepts."""
+        fields = self._capabilities.fields
+        completion_tokens = n * (body["max_tokens"] + fields.extra_tokens)
+        return Request(fields.accepted(body), n, prompt_tokens, completion_tokens, sample=sample)
 
     def _temperature(self, sampling: Sampling) -> float:
         """Return the sampling temperature; 1 if the server would apply it to log-probabilities."""

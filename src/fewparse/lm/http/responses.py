@@ -99,6 +99,31 @@ class ResponseReader(NamedTuple):
         return is_merged(entry)
 
 
+def text_completion(choice: Choice, sampling: Sampling, guide: Guide | None, lead: str) -> Completion:
+    """Convert a choice without log-probabilities, up to the stop.
+
+    Its text is one token, or two if the guide rejects it: the longest start that the guide accepts, and the rest.
+    White space around a text that no grammar has constrained is replaced by the lead.
+    """
+    text = choice.text if sampling.grammar is not None else lead + choice.text.strip()
+    before, stopped, _ = text.encode().partition(sampling.stop)
+    pieces: tuple[bytes, ...] = (before,)
+    if before and guide is not None and guide.advance(before) is None:
+        pieces = split_where_rejected(before.decode(), guide)
+    tokens = tuple(Token(piece) for piece in pieces if piece)
+    return Completion(tokens, (), (), bool(stopped) or choice.finish != "length")
+
+
+def split_where_rejected(text: str, guide: Guide) -> tuple[bytes, bytes]:
+    """Return the longest start of a text that a guide accepts, and the rest."""
+    for i, char in enumerate(text):
+        following = guide.advance(char.encode())
+        if following is None:
+            return text[:i].encode(), text[i:].encode()
+        guide = following
+    return text.encode(), b""
+
+
 def unlisted_bound(listed: tuple[ScoredToken, ...]) -> float:
     """Return an upper bound on the log-probability of any unlisted token."""
     if not listed:

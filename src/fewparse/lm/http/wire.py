@@ -44,12 +44,16 @@ class Choice(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The completions of a response, and its token counts (None if not reported)."""
+    """The completions of a response, and its token counts (None if not reported).
+
+    `reasoning_tokens` are those of the completions that are not part of their texts.
+    """
 
     choices: tuple[Choice, ...]
     prompt_tokens: int | None
     completion_tokens: int | None
     cached_tokens: int
+    reasoning_tokens: int = 0
 
 
 def parse_reply(payload: Any) -> Reply:
@@ -67,7 +71,9 @@ def parse_reply(payload: Any) -> Reply:
         usage = payload.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
         prompt, completion = token_count(usage.get("prompt_tokens")), token_count(usage.get("completion_tokens"))
-        return Reply(choices, prompt, completion, token_count(details.get("cached_tokens")) or 0)
+        cached = token_count(details.get("cached_tokens")) or 0
+        reasoning = token_count((usage.get("completion_tokens_details") or {}).get("reasoning_tokens")) or 0
+        return Reply(choices, prompt, completion, cached, reasoning)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ServerUnsupported(
             "the server's response does not have the structure of completions", "Use an OpenAI-compatible server."
@@ -87,7 +93,7 @@ def logprobs_format(choice: Any) -> LogprobsFormat:
 
 def parse_choice(choice: Any) -> Choice:
     """Parse one completion; without log-probabilities it has no entries."""
-    text = (choice["text"] if "text" in choice else choice["message"]["content"]) or ""
+    text = choice["text"] if "text" in choice else message_text(choice["message"])
     logprobs = choice.get("logprobs")
     entries: tuple[Entry, ...] = ()
     if isinstance(logprobs, dict):
@@ -95,7 +101,14 @@ def parse_choice(choice: Any) -> Choice:
             entries = tuple(map(parse_entry, logprobs["content"]))
         elif logprobs.get("tokens") is not None:
             entries = parse_legacy(logprobs)
-    return Choice(without_surrogates(text), entries, choice.get("finish_reason"))
+    return Choice(without_surrogates(text or ""), entries, choice.get("finish_reason"))
+
+
+def message_text(message: Any) -> str | None:
+    """Return the text of a message: the input of the custom tool that it calls, or else its content."""
+    inputs = [call["custom"]["input"] for call in message.get("tool_calls") or () if call.get("type") == "custom"]
+    text: str | None = inputs[0] if inputs else message["content"]
+    return text
 
 
 def parse_entry(entry: Any) -> Entry:
