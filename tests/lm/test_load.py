@@ -53,6 +53,25 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return make
 
 
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("gpt-4o", "openai-chat:gpt-4o"),
+        ("o3", "openai-chat:o3"),
+        ("claude-sonnet", "openai-chat:claude-sonnet"),
+        ("./models/small.gguf", "gguf:./models/small.gguf"),
+        ("org/model-1.5", "hf:org/model-1.5, or openai-chat:org/model-1.5 behind a server"),
+        ("embeded", "embedded[:NAME]"),
+    ],
+)
+def test_a_model_without_its_kind_is_an_error_that_suggests_one(name: str, form: str) -> None:
+    with pytest.raises(UnknownName, match="unknown model") as caught:
+        open_model(name)
+    assert caught.value.hint == f"Did you mean {form}?"
+    with pytest.raises(UnknownName, match="unknown model"):
+        remote_settings([name], base_url="http://127.0.0.1:1/v1")
+
+
 def test_the_names_of_the_bundled_kinds() -> None:
     assert model_names() == (
         "embedded[:NAME]",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from fewparse.cli.console import err
 from fewparse.errors import UsageError
-from fewparse.lm.load import kind_of
+from fewparse.lm.load import known_kind
 
 if TYPE_CHECKING:
     from fewparse.lm.http.load import RemoteSettings
@@ -24,11 +24,11 @@ def remote_settings(
 ) -> "RemoteSettings | None":
     """Return the settings of remote models; None if all are local, for which these options are errors.
 
-    `max_concurrency` is an error only if no model uses it.
+    `max_concurrency` is an error only if no model uses it. Raises `UnknownName` for a model of an unknown kind.
     """
-    kinds = [kind_of(model) for model in models if model is not None]
-    if not any(kind is not None and kind.remote for kind in kinds):
-        concurrent = any(kind is not None and kind.concurrent for kind in kinds)
+    kinds = [known_kind(model) for model in models if model is not None]
+    if not any(kind.remote for kind in kinds):
+        concurrent = any(kind.concurrent for kind in kinds)
         options = {
             "--base-url": base_url,
             "--max-concurrency": None if concurrent else max_concurrency,

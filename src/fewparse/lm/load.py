@@ -13,6 +13,7 @@ To add a kind, write an opener and give it a line in `MODEL_KINDS`, or install a
 `--model my-kind:NAME` then opens it.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from fewparse.lm.http.load import RemoteSettings
 
 EMBEDDED = "embedded"
+HOSTED = re.compile(r"(?i)(chat)?gpt-|o\d\b|claude|gemini|deepseek|mistral|grok|command-|qwen|llama-")
+"""How names of models behind servers start."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +163,20 @@ def known_kind(name: str) -> ModelKind:
     """Return the kind of the model with this name; raise `UnknownName` if there is none."""
     kind = kind_of(name)
     if kind is None:
-        raise UnknownName("model", name, model_names())
+        error = UnknownName("model", name, model_names())
+        if form := likely_form(name):
+            error.hint = f"Did you mean {form}?"
+        raise error
     return kind
+
+
+def likely_form(name: str) -> str | None:
+    """Return how a model is probably named whose kind is missing; None if that is unknown."""
+    if name.endswith(".gguf"):
+        return f"gguf:{name}"
+    if HOSTED.match(name):
+        return f"openai-chat:{name}"
+    return f"hf:{name}, or openai-chat:{name} behind a server" if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else None
 
 
 def model_identity(model: LanguageModel) -> str | None:
