@@ -47,6 +47,7 @@ def test_options_of_tune_have_their_names_in_python() -> None:
 def test_options_of_calibrate_have_their_names_in_python() -> None:
     own = {"folds", "epochs", "negatives", "max_declined", "limit"}
     assert parameters(calibrate.calibrate) - own <= PYTHON | REMOTE
+    assert set(SEARCH_OPTIONS) - {"seed"} <= parameters(calibrate.calibrate)
 
 
 def test_options_of_requests_have_their_names_in_python() -> None:

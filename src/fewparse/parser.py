@@ -3,6 +3,7 @@
 import math
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -73,7 +74,9 @@ class Parser(ConcurrentParser):
             retriever_model = NamedModel(options.retriever_model)
         self.retriever_model = retriever_model
         self.template = domain.template(options.prompt)
-        self.assessor = Assessor(domain, self.model, options, always=features)
+        parts = {"retriever": retriever, "constraint": constraint, "reranker": reranker}
+        replaced = next((name for name, part in parts.items() if part is not None), None)
+        self.assessor = Assessor(domain, self.model, options, features, replaced)
         self._settings = replace(options.search, stop=self.template.stop.encode())
         self.notes = tuple(filter(None, (options.note_on(self.model, requested), self.assessor.note)))
         self._slots = threading.Semaphore(self.model.max_concurrency)
@@ -101,6 +104,7 @@ class Parser(ConcurrentParser):
         `retriever_model` is the model of a retriever that needs one, by name or object: by default, `model`. One
         given by name is opened when something must be computed with it; `close_retriever_model` closes it.
         `remote` are the settings of a model behind a server; `progress` is called while weights are downloaded.
+        Warns if the domain is calibrated for other settings only.
         """
         prepared, resolved = prepare(
             domain,
@@ -110,7 +114,7 @@ class Parser(ConcurrentParser):
             constraint=constraint if isinstance(constraint, str) else None,
             **options,
         )
-        return cls(
+        parser = cls(
             prepared,
             open_model(model, progress, remote) if isinstance(model, str) else model,
             resolved,
@@ -123,6 +127,9 @@ class Parser(ConcurrentParser):
             constraint=None if isinstance(constraint, str) else constraint,
             reranker=reranker,
         )
+        if parser.assessor.note is not None:
+            warnings.warn(parser.assessor.note, stacklevel=2)
+        return parser
 
     @classmethod
     def from_url(

@@ -53,9 +53,9 @@ class Alignment:
         return scores
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def alignment_of(pairs: tuple[tuple[str, str], ...]) -> Alignment:
-    """Return the alignment of pairs; the newest are kept, as reranking and confidence use the same one."""
+    """Return the alignment of pairs; that of the same pairs is estimated once."""
     return Alignment(pairs)
 
 

@@ -72,7 +72,7 @@ def test_another_decoder_is_a_warning_that_says_what_to_run(home: Path, model: E
     ended = fewparse("parse", str(calibrated(home, model)), HALL, "--examples", "2", "--decoder", "beam", "--json")
     assert ended.code == 0
     assert "was made for decoder greedy" in ended.err
-    assert "fewparse calibrate starter" in ended.err
+    assert f"fewparse calibrate {home}" in ended.err.replace("\n", "")
     assert json.loads(ended.out)["confidence"] is None
 
 
@@ -96,8 +96,17 @@ def test_in_a_terminal_the_question_is_asked_until_it_is_answered(
     ended = parse(home, "--log")
     assert ended.code == code
     assert (ANSWER in ended.out) == (code == 0)
+    assert ("not executed" in ended.out) == (code != 0)
     (entry,) = FeedbackLog.of(load_domain(home)).entries()
     assert (entry.decision, entry.outcome) == ("confirm", outcome)
+
+
+def test_the_log_has_the_decision_even_if_the_program_is_executed_without_a_question(
+    home: Path, model: EmbeddedModel
+) -> None:
+    assert parse(calibrated(home, model, right=0.0), "--yes", "--log").code == 0
+    (entry,) = FeedbackLog.of(load_domain(home)).entries()
+    assert (entry.decision, entry.outcome) == ("confirm", None)
 
 
 def test_only_domains_that_ask_for_it_are_logged(home: Path) -> None:
@@ -164,6 +173,31 @@ def test_a_review_asks_about_an_utterance_that_is_an_example_with_another_progra
     programs = {e.utterance: e.program for e in load_domain(home).examples}
     assert programs[example.utterance] == other
     assert len(load_domain(home).examples) == len(before.splitlines())
+
+
+def test_two_reviews_at_the_same_time_deal_with_every_entry_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logged(home)
+    answers = iter(["y", "o", "q"])
+
+    def answer(question: str = "") -> str:
+        monkeypatch.setattr("builtins.input", lambda question="": next(answers))
+        assert "1 added" in fewparse("feedback", "review", str(home), "--limit", "1").out  # the other review
+        return "(set (lamp hall) on)"
+
+    monkeypatch.setattr("builtins.input", answer)
+    ended = fewparse("feedback", "review", str(home))
+    assert "another review has dealt with this entry meanwhile" in ended.err
+    assert "1 added" in ended.out
+    assert all(entry.reviewed for entry in log.entries())
+    assert load_domain(home).examples[-1].program == "(set (lamp hall) off)"
+
+
+def test_a_domain_that_is_not_the_users_own_is_not_reviewed() -> None:
+    ended = fewparse("feedback", "review", "calendar")
+    assert (ended.code, ended.out) == (2, "")
+    assert "to a folder of your own" in ended.err
 
 
 def test_a_review_that_ends_early_leaves_the_rest(home: Path) -> None:

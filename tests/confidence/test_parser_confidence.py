@@ -1,5 +1,6 @@
 """Confidence, decision and question of a parse, with the real model and calibrations of chosen numbers."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +61,32 @@ def test_an_utterance_out_of_scope_is_declined(home: Path, model: EmbeddedModel)
 
 
 @pytest.mark.parametrize(
-    ("changed", "reason"), [({"width": 3}, "width 2"), ({"decoder": "greedy"}, "decoder beam")]
+    ("changed", "reason"),
+    [({"width": 3}, "width 2"), ({"decoder": "greedy"}, "decoder beam"), ({"retriever": "bm25"}, "retriever emb")],
 )
-def test_the_calibration_of_another_use_is_ignored_with_a_note(
+def test_the_calibration_of_another_use_is_ignored_with_a_warning_that_says_what_to_run(
     changed: dict[str, Any], reason: str, home: Path, model: EmbeddedModel
 ) -> None:
     calibrate_parser(parser_of(home, model))
-    parser = parser_of(home, model, **changed)
-    assert parser.assessor.note is not None
-    assert reason in parser.assessor.note
-    assert "fewparse calibrate" in parser.assessor.note
+    with pytest.warns(UserWarning, match=f"{reason}.*fewparse calibrate {re.escape(str(home))}"):
+        parser = parser_of(home, model, **changed)
+    assert parser.parse(HALL).confidence is None
+
+
+def test_a_calibration_is_not_for_a_constraint_that_the_caller_made(home: Path, model: EmbeddedModel) -> None:
+    calibrate_parser(parser_of(home, model))
+    constraint = parser_of(home, model).domain.constraint(model.vocabulary, "program")
+    with pytest.warns(UserWarning, match="another constraint than the domain"):
+        parser_of(home, model, constraint=constraint)
+
+
+def test_a_calibration_that_uses_answers_is_not_used_if_programs_are_not_executed(
+    home: Path, model: EmbeddedModel
+) -> None:
+    calibrate_parser(parser_of(home, model), column="fails")
+    assert parser_of(home, model).parse(HALL).confidence is not None
+    with pytest.warns(UserWarning, match="programs are not executed"):
+        parser = parser_of(home, model, execute=False)
     assert parser.parse(HALL).confidence is None
 
 
@@ -77,7 +94,8 @@ def test_the_calibration_of_another_grammar_is_ignored(home: Path, model: Embedd
     calibrate_parser(parser_of(home, model))
     grammar = home / "grammar.lark"
     grammar.write_text(grammar.read_text().replace('"radio"', '"radio" | "heater"'))
-    assert "another grammar" in str(parser_of(home, model).assessor.note)
+    with pytest.warns(UserWarning, match="another grammar"):
+        parser_of(home, model)
 
 
 def test_more_examples_do_not_make_a_calibration_useless(home: Path, model: EmbeddedModel) -> None:

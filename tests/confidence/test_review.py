@@ -50,6 +50,18 @@ def test_what_users_said_comes_first_then_the_least_confident(tmp_path: Path) ->
     assert certain
 
 
+def test_what_a_user_said_is_reviewed_even_if_the_utterance_was_executed_later(tmp_path: Path) -> None:
+    log = FeedbackLog(tmp_path / "feedback.sqlite")
+    rejected = log.record(parse_of("lamp", "(a)", confidence=0.6, decision="confirm"))
+    for confidence in (0.7, 0.98):
+        log.record(parse_of("lamp", "(a)", confidence=confidence, decision="execute"))
+    other = log.record(parse_of("radio", "(a)", confidence=0.5, decision="confirm"))
+    log.resolve(rejected, "rejected")
+    assert [entry.id for entry in to_review(log.entries())] == [rejected, other]
+    assert log.mark_reviewed(rejected)
+    assert [entry.id for entry in to_review(log.entries(), everything=True)] == [other]
+
+
 def test_a_typed_program_is_checked_by_the_grammar_with_a_caret(domain: Domain) -> None:
     assert checked_example(domain, NEW.utterance, NEW.program) == NEW
     with pytest.raises(UsageError) as caught:

@@ -41,7 +41,7 @@ def calibration(
     )
 
 
-def calibrate_parser(parser: Parser, right: float = 3.0, scope: float | None = 5.0) -> None:
+def calibrate_parser(parser: Parser, right: float = 3.0, scope: float | None = 5.0, column: str = "score") -> None:
     """Store a calibration with constant probabilities for the settings of a parser in the domain's folder."""
     made = made_for(parser.domain, parser.model, parser.options)
-    write_calibration(calibration_path(parser.domain), calibration(right, scope, made))
+    write_calibration(calibration_path(parser.domain), calibration(right, scope, made, column))

@@ -31,19 +31,20 @@ class Ending:
         self._asks = not as_json and in_terminal()
         chosen = parser.domain.table.feedback.log if log is None else log
         self._log = FeedbackLog.of(parser.domain, warn) if chosen else None
+        self._entry: int | None = None
 
     def parse(self, utterance: str, context: str) -> Parse:
-        """Parse; with `yes`, a program that would need a confirmation is executed."""
+        """Parse and log; with `yes`, a program that would need a confirmation is executed."""
         found = self._parser.parse(utterance, context)
+        self._entry = self._record(found, context)
         if not (self._yes and found.decision == "confirm"):
             return found
         outcome = self._outcome(found, found.program)
         answer, error = (None, None) if outcome is None else (outcome.answer, outcome.error)
         return replace(found, decision="execute", question=None, answer=answer, answer_error=error)
 
-    def end(self, found: Parse, context: str) -> int:
-        """Act on the decision about a parse that was shown; return the exit code."""
-        entry = self._record(found, context)
+    def end(self, found: Parse) -> int:
+        """Act on the decision about the latest parse, which was shown; return the exit code."""
         if found.output is None:
             return FAILED
         if found.decision == "decline":
@@ -55,8 +56,9 @@ class Ending:
             self._say(f"  {found.question.text}".replace("\n", "\n  "))
             return UNCONFIRMED
         choice = ask(found.question)
-        self._resolve(entry, found, choice)
+        self._resolve(choice)
         if choice is None:
+            self._say("  not executed")
             return UNCONFIRMED
         if choice.candidate != 0:
             out.print(f"  {choice.program}", style="cyan", markup=False)
@@ -85,12 +87,15 @@ class Ending:
             self._log = None
             return None
 
-    def _resolve(self, entry: int | None, found: Parse, choice: Choice | None) -> None:
+    def _resolve(self, choice: Choice | None) -> None:
         """Add what the user said to the log."""
-        if self._log is None or entry is None:
+        if self._log is None or self._entry is None:
             return
         outcome: Outcome = "rejected" if choice is None else "accepted" if choice.candidate == 0 else "chosen"
-        self._log.resolve(entry, outcome, choice.program if choice and outcome == "chosen" else None)
+        try:
+            self._log.resolve(self._entry, outcome, choice.program if choice and outcome == "chosen" else None)
+        except FewparseError as error:
+            warn(error.message)
 
 
 def in_terminal() -> bool:

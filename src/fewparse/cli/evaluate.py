@@ -260,7 +260,7 @@ def used_calibration(domain: Domain, model: LanguageModel, resolved: Options) ->
     found, note = find_calibration(domain, with_adapter(model, resolved.adapter), resolved)
     if found is None:
         message = note or f"the domain {domain.name} is not calibrated for the target {resolved.target}"
-        raise UsageError(message, f"Calibrate it: fewparse calibrate {domain.name}")
+        raise UsageError(message, f"Calibrate it: fewparse calibrate {domain.argument}")
     return found
 
 

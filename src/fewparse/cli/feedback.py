@@ -13,6 +13,7 @@ from fewparse.confidence.review import (
     add_example,
     add_out_of_scope,
     as_lines,
+    check_editable,
     checked_example,
     to_review,
 )
@@ -26,7 +27,7 @@ from fewparse.text import to_json
 app = typer.Typer(help="The log of parses and of what users said about them.", no_args_is_help=True)
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per entry.")]
 Ids = Annotated[list[int] | None, typer.Argument(help="Ids of entries.")]
-MAX_SHOWN = 10
+MAX_SHOWN = 9
 HELP = "y: right | 1-9: that candidate | a program or canonical utterance | o: out of scope | s: skip | q: quit"
 
 
@@ -120,9 +121,12 @@ def review(
     model learns them by `fewparse tune`.
     """
     loaded, log = opened(domain, data)
+    check_editable(loaded)
     pending = to_review(log.entries(), everything)[:limit]
     added = 0
     for number, entry in enumerate(pending, 1):
+        if is_dealt_with(log, entry):
+            continue
         out.print(f"{number} of {len(pending)}", style="dim")
         show_entry(entry)
         result = reviewed(loaded, log, entry)
@@ -140,7 +144,7 @@ def reviewed(domain: Domain, log: FeedbackLog, entry: FeedbackEntry) -> bool | N
             return False
         try:
             example = example_of(domain, entry, answer)
-            if all(each.reviewed for each in log.entries([entry.id])):
+            if is_dealt_with(log, entry):
                 warn("another review has dealt with this entry meanwhile")
                 return False
             result = added(domain, entry, example)
@@ -149,6 +153,11 @@ def reviewed(domain: Domain, log: FeedbackLog, entry: FeedbackEntry) -> bool | N
         except FewparseError as error:
             show_error(error)
     return None
+
+
+def is_dealt_with(log: FeedbackLog, entry: FeedbackEntry) -> bool:
+    """Return whether another process has reviewed or deleted an entry meanwhile."""
+    return all(each.reviewed for each in log.entries([entry.id]))
 
 
 def example_of(domain: Domain, entry: FeedbackEntry, answer: str) -> Example | None:

@@ -195,7 +195,7 @@ def parse_line(
     if show and not as_json:
         explain(found, parser)
     show_parse(found, as_json, n_best)
-    return ending.end(found, context)
+    return ending.end(found)
 
 
 def check_context(context: str, utterance: str | None, template: Template) -> None:

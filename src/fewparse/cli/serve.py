@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import err, named_model, opened_model, warn_of_gaps
+from fewparse.cli.console import err, named_model, opened_model, warn, warn_of_gaps
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed, warn_of_code
 from fewparse.domains.load import load_domain
@@ -188,8 +188,10 @@ def read_keys(path: Path | None) -> list[str]:
 
 
 def warn_of(served: "list[ServedDomain]") -> None:
-    """Warn of gaps in grammars, and of domains whose programs are not executed."""
+    """Warn of gaps in grammars, calibrations for other settings, and domains whose programs are not executed."""
     for each in served:
         warn_of_gaps(each.domain, each.options.target)
         if each.options.execute:
             warn_of_code(each.domain)
+        if (note := each.calibration_note) is not None:
+            warn(note)

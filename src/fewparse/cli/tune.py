@@ -149,6 +149,8 @@ def tune(
     if not is_default:
         arguments += f" --model {model} --adapter {adapter.path}"
     show(adapter, arguments, seconds, as_json)
+    if not (calibrate or as_json):
+        out.print(f"  Calibrate its confidence: fewparse calibrate {arguments}", style="dim", markup=False)
     if not calibrate:
         return
     with opened_model(model) as opened:
@@ -195,4 +197,3 @@ def show(adapter: Adapter, arguments: str, seconds: float, as_json: bool) -> Non
         )
     out.print(f"  {adapter.path} ({size / 1e6:.1f} MB)", style="cyan", markup=False)
     out.print(f"  Try it: fewparse eval {arguments}", style="dim", markup=False)
-    out.print(f"  Calibrate its confidence: fewparse calibrate {arguments}", style="dim", markup=False)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fewparse.confidence.calibration import FILE, Calibration, Made, read_calibrations
-from fewparse.confidence.features import FeatureExtractor, Features
+from fewparse.confidence.features import ANSWER_FEATURES, FeatureExtractor, Features
 from fewparse.confidence.question import question_about
 from fewparse.confidence.readings import Evaluation, Reading, readings_of
 from fewparse.domains.domain import Domain
@@ -37,11 +37,19 @@ NOTHING = Assessment()
 class Assessor:
     """Assesses the parses of a parser by the calibration of its domain that was made for its settings.
 
-    Without one, `calibration` is None and `note` says why if the domain has others. Features are computed if there
+    Without one, `calibration` is None and `note` says why if the domain has others. `replaced` names a component
+    of the parser that is not that of the domain, for which no calibration was made. Features are computed if there
     is a calibration, or with `always`.
     """
 
-    def __init__(self, domain: Domain, model: LanguageModel, options: Options, always: bool = False) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        model: LanguageModel,
+        options: Options,
+        always: bool = False,
+        replaced: str | None = None,
+    ) -> None:
         self.calibration, self.note = find_calibration(domain, model, options)
         self._domain = domain
         self._target = options.target
@@ -51,6 +59,8 @@ class Assessor:
         may_execute = domain.executes and domain.allow_code and options.execute and domain.table.database is None
         self._execute = domain.execute if may_execute else None
         self.max_risk = options.max_risk
+        if self.calibration is not None and (reason := self._unusable(replaced)) is not None:
+            self.calibration, self.note = None, not_used(domain, reason)
 
     def assess(
         self,
@@ -79,6 +89,15 @@ class Assessor:
             outcome=readings[0].outcome,
         )
 
+    def _unusable(self, replaced: str | None) -> str | None:
+        """Return why the calibration cannot be used although it was made for these settings; None if it can."""
+        assert self.calibration is not None
+        if replaced is not None:
+            return f"the parser has another {replaced} than the domain"
+        if self._execute is None and self.calibration.needs(ANSWER_FEATURES):
+            return "it uses the answers of programs, and programs are not executed"
+        return None
+
     def _question(self, candidates: Sequence[Candidate], readings: Sequence[Reading]) -> Question:
         return question_about(self._domain, self._target, candidates, readings)
 
@@ -94,10 +113,13 @@ def find_calibration(
     differences = [calibration.made_for.difference(wanted) for calibration in of_target]
     if None in differences:
         return of_target[differences.index(None)], None
-    return None, (
-        f"the calibration of {domain.name} is not used, because it was made for {differences[0]}: parses have no "
-        f"confidence. To calibrate this use, add the same options to: fewparse calibrate {domain.name}"
-    )
+    hint = f"To calibrate this use, add the same options to: fewparse calibrate {domain.argument}"
+    return None, f"{not_used(domain, f'it was made for {differences[0]}')}. {hint}"
+
+
+def not_used(domain: Domain, reason: str) -> str:
+    """Return the note on a calibration that is not used."""
+    return f"the calibration of {domain.name} is not used, because {reason}: parses have no confidence"
 
 
 def calibration_path(domain: Domain) -> Path:
@@ -114,6 +136,10 @@ def made_for(domain: Domain, model: LanguageModel, options: Options) -> Made:
         name: str(value) if value in (float("inf"), float("-inf")) else value for name, value in search.items()
     }
     kept |= {name: getattr(options, name) for name in ("prompt", "examples", "constrained", "rerank", "vote")}
+    if options.examples:
+        kept |= {name: getattr(options, name) for name in ("retriever", "retriever_model", "order", "fold")}
+    if options.server_grammar:
+        kept["server_grammar"] = True
     return Made(
         target=options.target,
         model=model.name,

@@ -53,6 +53,8 @@ class Made(Data):
         for name, value in self.decoder.items():
             if other.decoder.get(name, value) != value:
                 return f"{name} {value}"
+        if more := sorted(set(other.decoder) - set(self.decoder)):
+            return f"another {more[0]}"
         same = self == other.model_copy(update={"model": self.model})  # one file may have several names
         return None if same else "another version of fewparse"
 
@@ -131,6 +133,10 @@ class Calibration(Data):
             values.append(None if value is None else clipped((value - column.mean) / column.scale))
         in_scope = None if self.scope is None else self.scope.probability(values)
         return Estimate((1.0 if in_scope is None else in_scope) * self.right.probability(values), in_scope)
+
+    def needs(self, names: Sequence[str]) -> bool:
+        """Return whether a parse without one of these features has no confidence."""
+        return any(column.name in names and not column.may_be_missing for column in self.columns)
 
     def decide(self, estimate: Estimate, max_risk: float) -> Decision:
         """Return what to do with a parse if at most this share of the executed programs may be wrong."""

@@ -35,6 +35,7 @@ DESCRIPTIONS = {
     "fails": "whether the program fails to execute",
     "empty": "whether its answer is empty",
 }
+ANSWER_FEATURES = ("fails", "empty")
 MAX_MARGIN = 5.0
 NUMBER = re.compile(r"\d")
 

@@ -147,8 +147,14 @@ class FeedbackLog:
             raise UsageError(f"the feedback log has no entry {entry}", f"It is in {self.path}.")
 
     def mark_reviewed(self, entry: int) -> bool:
-        """Mark an entry as reviewed; return whether it was not before, in this process or another."""
-        statement = "UPDATE entries SET reviewed = 1 WHERE id = ? AND reviewed = 0"
+        """Mark an entry, and all others with its utterance and context, as reviewed.
+
+        Returns whether one of them was not before, in this process or another.
+        """
+        statement = (
+            "UPDATE entries SET reviewed = 1 WHERE reviewed = 0 AND "
+            "(utterance, context) = (SELECT utterance, context FROM entries WHERE id = ?)"
+        )
         return self._run(lambda connection: connection.execute(statement, (entry,)).rowcount > 0)
 
     def entries(self, ids: Sequence[int] | None = None) -> list[FeedbackEntry]:

@@ -32,14 +32,16 @@ class Conflict(FeedbackError):
 
 
 def to_review(entries: Sequence[FeedbackEntry], everything: bool = False) -> list[FeedbackEntry]:
-    """Return the entries to review, most informative first; of several with one utterance, only the latest.
+    """Return the entries to review, most informative first; of several with one utterance, only the first.
 
     First come those that the user has corrected or rejected, then the unsure ones by rising confidence. Without
     `everything`, executed ones that the user has said nothing against are left out.
     """
-    latest = {(entry.utterance, entry.context): entry for entry in entries if not entry.reviewed}
-    chosen = [entry for entry in latest.values() if everything or is_unsure(entry)]
-    return sorted(chosen, key=informativeness)
+    chosen = [entry for entry in entries if not entry.reviewed and (everything or is_unsure(entry))]
+    first: dict[tuple[str, str], FeedbackEntry] = {}
+    for entry in sorted(chosen, key=lambda entry: (*informativeness(entry), -entry.id)):
+        first.setdefault((entry.utterance, entry.context), entry)
+    return list(first.values())
 
 
 def is_unsure(entry: FeedbackEntry) -> bool:
@@ -70,8 +72,9 @@ def checked_example(domain: Domain, utterance: str, text: str, context: str = ""
         verdicts.append(verdict)
     best = max(verdicts, key=lambda verdict: verdict.position or 0)
     at = "" if best.position is None else f"\n{caret(text, best.position)}"
-    expected = f"Expected: {' '.join(best.expected)}" if best.expected else None
-    raise UsageError(f"{best.error or 'the text is not well-formed'}{at}", expected)
+    error = best.error or "the text is not well-formed"
+    expected = f"Expected: {' '.join(best.expected)}" if best.expected and "expected" not in error else None
+    raise UsageError(f"{error}{at}", expected)
 
 
 def program_of(domain: Domain, text: str, target: Target) -> str:
@@ -112,11 +115,7 @@ def add_out_of_scope(domain: Domain, utterance: str, context: str = "", replace:
 @contextmanager
 def edited(domain: Domain) -> Iterator[None]:
     """Exclude other processes from changing the examples of a domain; raise `FeedbackError` if that fails."""
-    if domain.installed or domain.data != domain.folder:
-        raise UsageError(
-            f"the examples of {domain.name} belong to an installed package or a dataset and are not changed",
-            f"Copy {domain.folder} to a folder of your own, and use that.",
-        )
+    check_editable(domain)
     path = domain.data_file(EXAMPLES)
     try:
         with file_lock(path.with_name(f"{EXAMPLES}.lock"), WAIT_SECONDS):
@@ -125,6 +124,15 @@ def edited(domain: Domain) -> Iterator[None]:
         raise FeedbackError(f"the examples are being changed: {error.message}", "Try again later.") from None
     except OSError as error:
         raise FeedbackError(f"{path} cannot be written: {os_reason(error)}") from None
+
+
+def check_editable(domain: Domain) -> None:
+    """Raise a `UsageError` if the examples of a domain are not the user's own."""
+    if domain.installed or domain.data != domain.folder:
+        raise UsageError(
+            f"the examples of {domain.name} belong to an installed package or a dataset and are not changed",
+            f"Copy {domain.folder} to a folder of your own, and use that.",
+        )
 
 
 def add(domain: Domain, name: str, example: Example, replace: bool, beside: bool) -> Added:

@@ -252,7 +252,8 @@ class Check:
                 yield Finding("error", "adapter", error.message, path.name)
                 continue
             if provenance is not None and provenance.data_sha256 != self._domain.data_sha256(target):
-                message = f"it was tuned on other examples: fewparse tune {self._domain.name} --target {target}"
+                command = f"fewparse tune {self._domain.argument} --target {target}"
+                message = f"it was tuned on other examples: {command}"
                 yield Finding("warning", "adapter", message, path.name)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -62,6 +63,12 @@ class Domain:
     def name(self) -> str:
         """The name in domain.toml."""
         return self.table.name
+
+    @property
+    def argument(self) -> str:
+        """How a command names the domain: by its folder, unless that is installed or of a dataset."""
+        in_folder = self.data == self.folder and not self.installed
+        return shlex.quote(str(self.folder)) if in_folder else self.name
 
     @cached_property
     def test_examples(self) -> tuple[Example, ...]:
@@ -226,7 +233,7 @@ class Domain:
 
     @property
     def _check_command(self) -> str:
-        return f"`fewparse check {self.name}{'' if self.own_grammar else f' --grammar {self.grammar_path}'}`"
+        return f"`fewparse check {self.argument}{'' if self.own_grammar else f' --grammar {self.grammar_path}'}`"
 
     def without_foreign_canonical(self, example: Example) -> Example:
         """Return an example without its canonical utterance if that belongs to a replaced grammar."""

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.errors import ResultsError
+from fewparse.evaluate.metrics import Proportion
 from fewparse.evaluate.report import not_written
 
 RELIABILITY, RISK_COVERAGE = "reliability.svg", "risk-coverage.svg"
@@ -27,11 +28,15 @@ def write_plots(folder: Path, found: dict[str, Any]) -> None:
 
 
 def draw_reliability(axes: Any, found: dict[str, Any]) -> None:
-    """Draw accuracy over confidence by bin, beside the diagonal of perfect calibration."""
+    """Draw accuracy over confidence by bin, with 95% intervals, beside the diagonal of perfect calibration."""
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, label="calibrated")
+    for each in found["bins"]:
+        interval = Proportion(round(each["accuracy"] * each["items"]), each["items"]).interval()
+        axes.plot([each["confidence"]] * 2, interval, color="C0", linewidth=1, alpha=0.4)
     confidence = [each["confidence"] for each in found["bins"]]
     accuracy = [each["accuracy"] for each in found["bins"]]
-    axes.plot(confidence, accuracy, marker="o", markersize=4, label=f"error {found['ece']:.3f}")
+    label = f"bins, error {found['ece']:.3f}"
+    axes.plot(confidence, accuracy, linestyle="none", marker="o", markersize=4, color="C0", label=label)
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(0, 1.02))
     axes.legend(loc="upper left", frameon=False)
 
@@ -44,6 +49,6 @@ def draw_risk_coverage(axes: Any, found: dict[str, Any]) -> None:
     executed = found["decisions"]["execute"]
     if executed["accuracy"] is not None:
         point = executed["coverage"], 1 - executed["accuracy"]["value"]
-        axes.plot(*point, marker="o", markersize=5, color="C1", label="executed")
+        axes.plot(*point, linestyle="none", marker="o", markersize=5, color="C1", label="executed")
     axes.set(xlabel="coverage", ylabel="risk", xlim=(0, 1.02), ylim=(0, None))
     axes.legend(loc="upper left", frameon=False)

@@ -71,6 +71,11 @@ class ServedDomain:
         """The folder of the domain."""
         return self.domain.folder
 
+    @property
+    def calibration_note(self) -> str | None:
+        """Why parses with the server's options have no confidence although the domain is calibrated."""
+        return self.parser(ParseOptions()).assessor.note
+
     @cached_property
     def targets(self) -> list[Target]:
         """The targets that the domain supports."""

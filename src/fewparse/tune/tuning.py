@@ -20,6 +20,7 @@ from fewparse.evaluate.system import file_digests
 from fewparse.example import Example, Target
 from fewparse.lm.adapter import Adapter, Provenance, read_adapter
 from fewparse.lm.embedded import EmbeddedModel
+from fewparse.options import prepare
 from fewparse.parser import Parser
 from fewparse.tune.augment import augmenter_for
 from fewparse.tune.checkpoint import Checkpoint
@@ -167,15 +168,16 @@ class Tuning:
         with tempfile.TemporaryDirectory(prefix="fewparse-") as folder:
             path = Path(folder) / "trial.gguf"
             write_adapter(path, self._lora_model, self._provenance)
-            parser = Parser.from_domain(
+            domain, options = prepare(
                 self._domain,
-                self._model,
+                self._model.name,
                 target=self._target,
                 adapter=path,
                 decoder="greedy",
                 rerank=0.0,
                 vote=False,
             )
+            parser = Parser(domain, self._model, options)
             judge = Judge(self._domain)
             return sum(
                 judge.is_correct(parser.parse(item.utterance, item.context).program, item.program)
