@@ -52,6 +52,10 @@ TABLE = {
         "tune:tune",
         "Tune the embedded model on a domain's examples; `parse` and `eval` then use the resulting adapter.",
     ),
+    "optimize": Entry(
+        "optimize:optimize_command",
+        "Choose the settings of a domain on its training examples, and write them into domain.toml.",
+    ),
     "calibrate": Entry(
         "calibrate:calibrate",
         "Calibrate the confidence of a domain: parse examples that the model has not learned, "
