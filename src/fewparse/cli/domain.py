@@ -12,6 +12,7 @@ import typer
 from fewparse.cli import new_calls, new_database, options
 from fewparse.cli.answers import is_table, show_answer
 from fewparse.cli.console import FAILED, echo, input_lines, opened_model, out, warn
+from fewparse.cli.settings import settings_in_effect, show_settings
 from fewparse.cli.trust import code_allowed, warn_of_code
 from fewparse.domains.check import check_domain
 from fewparse.domains.load import find_domain, load_domain
@@ -24,6 +25,7 @@ from fewparse.lm.load import EMBEDDED
 from fewparse.text import to_json
 from fewparse.vocabulary import Vocabulary
 
+NO_MODEL = "none"
 STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
@@ -152,6 +154,8 @@ def check(
             help="Model whose tokens must spell all outputs: embedded[:NAME] | gguf:PATH | hf:PATH_OR_NAME | none."
         ),
     ] = EMBEDDED,
+    target: options.Target = None,
+    adapter: options.Adapter = None,
     grammar: options.Grammar = None,
     copy: options.Copy = None,
     data: options.Data = None,
@@ -159,7 +163,8 @@ def check(
 ) -> None:
     """Check a domain: its grammar against its examples, round trips, ambiguity, copy spans, leaks, vocabulary.
 
-    The exit code is 1 if there is an error.
+    Then the settings in effect are shown, and where each comes from. The exit
+    code is 1 if there is an error.
     """
     loaded = load_domain(domain, data, grammar=grammar, copy=copy, allow_code=code_allowed(domain, allow_code))
     loaded.check()
@@ -167,23 +172,31 @@ def check(
         warn_of_code(loaded)
     vocabulary, unknown = find_vocabulary(model)
     report = check_domain(loaded, vocabulary)
+    settings = settings_in_effect(
+        loaded,
+        EMBEDDED if model == NO_MODEL else model,
+        {"target": target, "adapter": adapter, "grammar": grammar},
+    )
     failed = not report.passed or (strict and any(finding.level == "warning" for finding in report.findings))
     if as_json:
         executed = loaded.executes and loaded.allow_code
-        echo(to_json({**report.as_dict(), "executed": executed, "vocabulary_unknown": unknown}))
+        effective = {name: {"value": value, "from": origin} for name, value, origin in settings}
+        found = {**report.as_dict(), "executed": executed, "vocabulary_unknown": unknown, "settings": effective}
+        echo(to_json(found))
     else:
         show_findings(report.findings)
         if unknown:
             out.print(f"note: the vocabulary was not checked: {unknown}", style="dim", markup=False)
         checked = ", ".join(f"{count} {what}" for what, count in report.checked.items())
         out.print(f"{report.domain}: {'failed' if failed else 'passed'} ({checked})", markup=False)
+        show_settings(settings)
     if failed:
         raise typer.Exit(FAILED)
 
 
 def find_vocabulary(model: str) -> tuple[Vocabulary | None, str | None]:
     """Return the vocabulary of a model, or the reason why it is unknown."""
-    if model == "none":
+    if model == NO_MODEL:
         return None, "no model was named"
     try:
         with opened_model(model) as opened:

@@ -20,6 +20,7 @@ from fewparse.evaluate.records import Records
 from fewparse.evaluate.run import Listener, Progress
 from fewparse.files import cache_folder, exists, user_path
 from fewparse.lm.load import EMBEDDED
+from fewparse.optimize.axes import SETTINGS
 from fewparse.optimize.budget import Budget
 from fewparse.optimize.optimization import Optimized, Plan, optimize, planned_space
 from fewparse.optimize.report import as_json as result_as_json
@@ -85,7 +86,7 @@ def optimize_command(
     tuned model chosen; `--adapter none` chooses those of the prompted one.
     The test set is not used. The same command resumes an interrupted run.
     """
-    fixed: ParserOptions = {
+    chosen: ParserOptions = {
         "target": target,
         "decoder": decoder,
         "width": width,
@@ -93,20 +94,15 @@ def optimize_command(
         "examples": examples,
         "retriever": retriever,
         "order": order,
+        "retriever_model": retriever_model,
+        "adapter": adapter,
     }
-    given = {name: value for name, value in fixed.items() if value is not None}
+    fixed = {name: value for name, value in chosen.items() if name in SETTINGS and value is not None}
     allowed = code_allowed(domain, allow_code)
-    loaded, resolved = prepare(
-        domain,
-        model,
-        data=data,
-        pool=pool,
-        allow_code=allowed,
-        **{**fixed, "retriever_model": retriever_model, "adapter": adapter},
-    )
+    loaded, resolved = prepare(domain, model, data=data, pool=pool, allow_code=allowed, **chosen)
     loaded.require_code()
     source = read_settings(loaded)
-    space = planned_space(loaded, resolved, given)
+    space = planned_space(loaded, resolved, fixed)
     if dry_run:
         echo("\n".join(planned(loaded, space, minutes)))
         return
@@ -137,7 +133,7 @@ def optimize_command(
                     loaded,
                     opened,
                     resolved,
-                    given,
+                    fixed,
                     budget,
                     cache_folder() / "calibration",
                     records,

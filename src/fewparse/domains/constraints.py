@@ -68,7 +68,21 @@ class ConstraintKind(ABC):
         """Return the constraint for a domain that differs in its examples only, with what is loaded already."""
         changed = copy(self)
         changed.domain = domain
+        changed.__dict__.pop("_shared", None)  # a constraint may be made from the examples
         return changed
+
+    def constraint(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:
+        """Return the constraint for an utterance; one that is the same for all utterances is built once."""
+        if self.depends_on_utterance:
+            return self.build(vocabulary, target, utterance, template)
+        key = vocabulary, target, template
+        if key not in self._shared:
+            self._shared[key] = self.build(vocabulary, target, "", template)
+        return self._shared[key]
+
+    @cached_property
+    def _shared(self) -> dict[tuple[Vocabulary, Target, Template], Constraint]:
+        return {}
 
     @abstractmethod
     def build(self, vocabulary: Vocabulary, target: Target, utterance: str, template: Template) -> Constraint:

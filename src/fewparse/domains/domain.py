@@ -261,7 +261,7 @@ class Domain:
         self, vocabulary: Vocabulary, target: Target, utterance: str = "", template: Template = PLAIN
     ) -> Constraint:
         """Return the constraint on outputs for an utterance, under a prompt template if one is given."""
-        return self.constraint_kind.build(vocabulary, target, utterance, template)
+        return self.constraint_kind.constraint(vocabulary, target, utterance, template)
 
     def server_grammar(
         self,

@@ -16,8 +16,8 @@ from fewparse.retrieve.retriever import RETRIEVERS as KNOWN_RETRIEVERS
 from fewparse.search.decoder import DECODERS
 
 NEVER = "prompt template, temperature, max_tokens, fold, vote and constraint: not searched"
-SETTINGS = ("target", "merge", "retriever", "examples", "order", "decoder", "width", "rerank")
-"""The settings that are searched; those that the caller gives are fixed."""
+SETTINGS = ("target", "retriever", "examples", "order", "decoder", "width", "rerank")
+"""The options that are searched, besides the merge level; those that the caller gives are fixed."""
 Changes = list[Mapping[str, Any]]
 
 
@@ -42,9 +42,7 @@ def space_of(
     axes: dict[str, Changes] = {"search": searches(given, model, left)}
     if options.adapter is None:
         axes["target"] = targets(domain, given, left)
-        axes["merge"] = [
-            {"merge": level} for level in get_args(MergeLevel) if control.merge and "merge" not in given
-        ]
+        axes["merge"] = [{"merge": level} for level in get_args(MergeLevel) if control.merge]
         axes["retriever"] = [{"retriever": name} for name in RETRIEVERS]
         axes["examples"] = [{"examples": count} for count in EXAMPLES if count < pool]
         axes["order"] = [{"order": order} for order in ORDERS]

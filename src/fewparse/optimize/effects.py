@@ -1,9 +1,9 @@
 """Estimate the accuracy of configurations from few items each, by the effects of their settings.
 
 A linear mixed model: the accuracy on an item is the sum of a mean, the difficulty of the item, the effect of each
-setting, and a remainder of the configuration. All effects are random with fixed variances, so that the estimate is
-a ridge regression: with few items, a configuration is judged by how others with the same settings do; with many, by
-its own results. Configurations that were not tried have an estimate too.
+setting, and a remainder of the configuration. All effects are random with fixed variances: the estimate is a ridge
+regression. With few items, a configuration is judged by how others with the same settings do; with many, by its
+own results. Configurations that were not tried have an estimate too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -80,8 +80,8 @@ class HeldOutScorer:
     """Parses the items of parts with configurations, resuming from records.
 
     Each configuration is parsed once, at a weight of reranking of 1: the candidates of a search do not depend on
-    the weight, so that all of `weights` are evaluated on the candidates of the record. `listener` is called after each
-    record. `stopped` says why there was no more time, if it was not the budget of time.
+    the weight, so that all of `weights` are evaluated on the candidates of the record. `listener` is called after
+    each record. `stopped` says why there was no more time, if it was not the budget of time.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Successive halving over configurations, and the comparison of the best one with the present settings.
 
-All configurations are scored on a few items; the better half, and the present one, on twice as many, until one is
-left. Which half is better is estimated from all results so far (see `effects`), so that a promising combination
-may enter that was not tried yet. Then the best one and the present one are compared on fresh items.
+All configurations are scored on a few items; the better half, and the present one, on twice as many, and so on
+until the time is spent. Which half is better is estimated from all results so far (see `effects`), so that a promising
+combination may enter that was not tried yet. Then the best one and the present one are compared on fresh items.
 """
 
 from collections.abc import Callable, Sequence
@@ -132,7 +132,7 @@ class Search:
         self._live: list[Configuration] = []
 
     def run(self) -> Found:
-        """Search until one configuration is left or the time is spent, and compare it with the present one."""
+        """Search until the time or the items are spent; compare the best configuration with the present one."""
         control = Choice(self._space.control, self._space.rerank)
         found = Found(control, self._outcomes)
         completed = True
@@ -175,7 +175,7 @@ class Search:
             found.rungs.append(Rung(len(self._live), count))
             self._report(f"{len(self._live)} configurations on {count} examples")
             self._score(self._live, self._items[:count])
-            if len(live) <= 1 or count == len(self._items):
+            if count == len(self._items):
                 return
             estimates = self._estimates()
             ranked = sorted(self._space.configurations[1:], key=lambda each: -estimates[each])

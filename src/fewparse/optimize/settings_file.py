@@ -107,7 +107,10 @@ def with_changes(source: bytes, changes: Sequence[Change], path: Path) -> bytes:
 
 
 def write_settings(domain: Domain, source: bytes, changes: Sequence[Change], out: Path | None = None) -> Path:
-    """Write changes into the domain.toml of a domain, whose content was `source`, or another file; return its path.
+    """Write changes into the domain.toml of a domain, or into another file; return its path.
+
+    `source` was the content of domain.toml when the search began.
+
 
     Raises `NotWritten` if the domain belongs to an installed package, the file is read-only or cannot be written,
     or it has changed since.
