@@ -4,24 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from fewparse.domains.domain import Domain
-from fewparse.options import Options
+from fewparse.options import NO_ADAPTER, Options
 from fewparse.search.decoder import DECODERS
 
-Origin = Literal["default", "domain.toml", "[tuned]", "adapter", "paper mode", "command line"]
-OPTIONS = (
-    "target",
-    "prompt",
-    "examples",
-    "retriever",
-    "order",
-    "decoder",
-    "width",
-    "temperature",
-    "rerank",
-    "vote",
-)
-"""The options that are shown."""
+Origin = Literal["default", "domain.toml", "domain folder", "[tuned]", "adapter", "paper mode", "command line"]
 OF_PROMPT, OF_SEARCH = ("examples", "retriever", "order"), ("decoder", "width", "temperature", "rerank", "vote")
+OPTIONS = ("target", "prompt", *OF_PROMPT, *OF_SEARCH)
+"""The options that are shown."""
 
 
 class EffectiveSetting(NamedTuple):
@@ -39,6 +28,10 @@ def effective_settings(domain: Domain, options: Options, given: Mapping[str, Any
         value = getattr(options, name) if hasattr(options, name) else getattr(options.search, name)
         if has_effect(name, options):
             found.append(EffectiveSetting(name, value, origin_of(name, domain, options, given)))
+    adapter: Origin = "default" if options.adapter is None else "domain folder"
+    adapter = "command line" if given.get("adapter") is not None else adapter
+    used = options.adapter.path.name if options.adapter else NO_ADAPTER
+    found.append(EffectiveSetting("adapter", used, adapter))
     table = domain.table.constraint
     for name in ("kind", "merge") if table.kind == "induced" else ("kind",):
         own: Origin = "domain.toml" if name in table.model_fields_set else "default"

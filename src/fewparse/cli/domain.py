@@ -172,11 +172,8 @@ def check(
         warn_of_code(loaded)
     vocabulary, unknown = find_vocabulary(model)
     report = check_domain(loaded, vocabulary)
-    settings = settings_in_effect(
-        loaded,
-        EMBEDDED if model == NO_MODEL else model,
-        {"target": target, "adapter": adapter, "grammar": grammar},
-    )
+    given = {"target": target, "adapter": adapter, "grammar": grammar}
+    settings = settings_in_effect(loaded, EMBEDDED if model == NO_MODEL else model, given)
     failed = not report.passed or (strict and any(finding.level == "warning" for finding in report.findings))
     if as_json:
         executed = loaded.executes and loaded.allow_code

@@ -1,7 +1,7 @@
 """Successive halving over configurations, and the comparison of the best one with the present settings.
 
 All configurations are scored on a few items; the better half, and the present one, on twice as many, and so on
-until the time is spent. Which half is better is estimated from all results so far (see `effects`), so that a promising
+until the time is spent. Which half is better is estimated from all results so far (see `effects`): a promising
 combination may enter that was not tried yet. Then the best one and the present one are compared on fresh items.
 """
 
