@@ -20,7 +20,10 @@ def completions(constraint: Constraint, text: str, limit: int) -> tuple[int, boo
 
 
 def continuations(start: State, limit: int) -> list[str]:
-    """Return the distinct continuations up to the end of a word, shortest paths first."""
+    """Return the distinct continuations up to the end of a word, in the order of their bytes, words first.
+
+    Words come before brackets and quotes, so that the many texts that may be quoted do not use up the limit.
+    """
     found: dict[str, None] = {}
     frontier: list[tuple[bytes, State]] = [(b"", start)]
     for _ in range(MAX_STATES):
@@ -28,8 +31,8 @@ def continuations(start: State, limit: int) -> list[str]:
             break
         prefix, state = frontier.pop()
         following = []
-        for byte in np.unique(state.vocabulary.first_bytes[state.mask()]):
-            piece = bytes([int(byte)])
+        for byte in sorted(np.unique(state.vocabulary.first_bytes[state.mask()]).tolist(), key=words_first):
+            piece = bytes([byte])
             advanced = state.advance(piece)
             if advanced is None:
                 continue
@@ -41,7 +44,12 @@ def continuations(start: State, limit: int) -> list[str]:
         if state.may_end and prefix:
             found.setdefault(prefix.decode(errors="replace"))
         frontier += reversed(following)
-    return sorted(found)[:limit]
+    return list(found)[:limit]
+
+
+def words_first(byte: int) -> tuple[bool, int]:
+    """Return the place of a byte in the order of continuations."""
+    return byte in BOUNDARIES, byte
 
 
 def ends_word(text: bytes) -> bool:

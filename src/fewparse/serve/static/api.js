@@ -5,6 +5,10 @@ import { byId } from "./dom.js";
 const KEY = "fewparse-api-key";
 export const BASE = new URL(".", document.baseURI).href;
 
+export function hasKey() {
+  return sessionStorage.getItem(KEY) !== null;
+}
+
 export class ApiError extends Error {
   constructor(error) {
     super(error.message);

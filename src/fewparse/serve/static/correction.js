@@ -100,7 +100,7 @@ export function correctionForm(parse, asked, domain, send, cancel) {
     submit: (event) => {
       event.preventDefault();
       if (submit.disabled) return toast("The correction is not well-formed yet.");
-      send({ outcome: "corrected", [target]: input.value }, `Noted: ${input.value}`);
+      send({ outcome: "corrected", [target]: input.value }, `Noted: ${input.value}`, target === "canonical" ? input.value : null);
     },
   }, choices, element("label", { for: "correction", class: "hidden" }, "Correction"),
   element("div", { class: "combobox" }, input, list), status,

@@ -111,6 +111,9 @@ function segments(start, carried) {
       if (shown) parts.push(piece(shown, node.kind));
       if (!shown && !marked && node.children.size > 1 && parts.length <= (carried ? 1 : 0)) return branches(node, carried + rest);
       const below = branches(node, rest);
+      if (parts.every((each) => !each.textContent.trim())) {
+        for (const each of parts) each.textContent = each.textContent.replaceAll(" ", "␣"); // otherwise nothing is seen
+      }
       return [element("li", {}, element("span", { class: "hypothesis" }, parts, marks(node)),
         below.length ? element("ul", {}, below) : null)];
     }

@@ -93,9 +93,14 @@ async function openLink() {
   if (view === "grammar") select("grammar");
   if (view !== "parse" || !fields) return;
   const values = new URLSearchParams(fields);
-  if (described.size && [...byId("domain").options].some((option) => option.value === values.get("domain"))) {
-    byId("domain").value = values.get("domain");
-    await chooseDomain(byId("domain").value);
+  const name = values.get("domain");
+  const served = [...byId("domain").options].map((option) => option.value);
+  if (name !== null && !served.includes(name)) {
+    throw new ApiError({ code: "unknown_domain", message: `This server has no domain ${name}.`, hint: `It has ${served.join(", ")}.` });
+  }
+  if (name !== null) {
+    byId("domain").value = name;
+    await chooseDomain(name);
   }
   for (const name of ["utterance", "target", "decoder", "width", "adapter"]) {
     if (values.has(name)) byId(name).value = values.get(name);

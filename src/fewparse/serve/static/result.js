@@ -1,6 +1,6 @@
 // A parse: reading, program, answer, confidence, question, candidates, and what to do with it.
 
-import { ApiError, BASE, post } from "./api.js";
+import { ApiError, BASE, hasKey, post } from "./api.js";
 import { correctionForm } from "./correction.js";
 import { button, copy, element, replace, toast, visible } from "./dom.js";
 import { meter } from "./search.js";
@@ -13,16 +13,37 @@ export function showResult(parent, parse, asked, domain) {
     replace(parent, element("p", { class: "problem" }, `No parse: ${parse.failure}`));
     return;
   }
-  const reading = element("p", { class: "reading" });
-  if (parse.target === "canonical") replace(reading, parse.output);
-  else if (domain.targets.includes("canonical") && parse.program) showReading(reading, parse.program, asked.domain);
-  const answer = element("div", { class: "answer" });
-  showAnswer(answer, parse.answer, parse.answer_error);
-  const feedback = element("div", { class: "feedback" });
-  replace(parent, confidence(parse), reading,
-    element("pre", { class: "program", tabindex: "0", "aria-label": "Program" }, parse.program ?? "(no program)"),
-    answer, feedback, more(parse, asked));
-  showFeedback(feedback, parse, asked, domain, answer);
+  const view = {
+    badge: element("span", { class: "badge" }, DECISIONS[parse.decision]),
+    reading: element("p", { class: "reading" }),
+    program: element("pre", { class: "program", tabindex: "0", "aria-label": "Program" }),
+    answer: element("div", { class: "answer" }),
+    tree: element("details", { open: true }),
+    feedback: element("div", { class: "feedback" }),
+  };
+  const uncertain = parse.decision === "confirm" || parse.decision === "decline"; // no answer before it is confirmed
+  showProgram(view, parse.program, parse.target === "canonical" ? parse.output : null, asked, domain);
+  if (!uncertain) showAnswer(view.answer, parse.answer, parse.answer_error);
+  replace(parent, confidence(parse, view.badge), view.reading, view.program, view.answer, view.feedback, more(parse, asked, view.tree));
+  showFeedback(parse, asked, domain, view);
+}
+
+// Show a program, its canonical reading, which is asked for if it is not given, and its tree.
+function showProgram(view, program, reading, asked, domain) {
+  replace(view.program, program ?? "(no program)");
+  replace(view.reading, reading);
+  if (reading === null && program && domain.targets.includes("canonical")) showReading(view.reading, program, asked.domain);
+  view.tree.hidden = !program;
+  if (program) replace(view.tree, element("summary", {}, "Program as a tree"), treeOf(program));
+}
+
+// Show the program that was chosen or corrected to, and its answer.
+async function showOther(view, program, reading, asked, domain) {
+  showProgram(view, program, reading, asked, domain);
+  replace(view.answer);
+  if (!domain.executes) return;
+  const found = await post("v1/execute", { domain: asked.domain, program });
+  showAnswer(view.answer, found.answer, found.error);
 }
 
 async function showReading(place, program, domain) {
@@ -33,12 +54,12 @@ async function showReading(place, program, domain) {
   }
 }
 
-function confidence(parse) {
+function confidence(parse, badge) {
   if (parse.confidence === null) return null;
   const percent = `${Math.round(100 * parse.confidence)}%`;
   return element("p", { class: `confidence ${parse.decision ?? ""}` },
     element("span", { class: "bar", "aria-hidden": "true" }, meter(parse.confidence)), `${percent} sure`,
-    parse.decision ? element("span", { class: "badge" }, DECISIONS[parse.decision]) : null);
+    parse.decision ? badge : null);
 }
 
 function showAnswer(place, answer, error) {
@@ -59,34 +80,31 @@ function table({ columns, rows, truncated }) {
     rows.length > 200 || truncated ? element("p", { class: "note" }, "There are more rows.") : null);
 }
 
-function showFeedback(place, parse, asked, domain, answer) {
-  const send = async (fields, thanks) => {
+function showFeedback(parse, asked, domain, view) {
+  const place = view.feedback;
+  const send = async (fields, thanks, reading = null) => {
     try {
-      await post("v1/feedback", { id: parse.id, ...fields });
+      const { program } = await post("v1/feedback", { id: parse.id, ...fields });
       replace(place, element("p", { class: "thanks", role: "status" }, thanks));
+      view.badge.remove();
+      if (fields.outcome === "accepted") showAnswer(view.answer, parse.answer, parse.answer_error);
+      else if (program) await showOther(view, program, reading, asked, domain);
     } catch (error) {
       toast([error.message, error.hint].filter(Boolean).join(" "));
       if (!(error instanceof ApiError)) throw error;
     }
   };
-  const correct = () => replace(place, correctionForm(parse, asked, domain, send, () => showFeedback(place, parse, asked, domain, answer)));
-  const choose = async (choice) => {
-    await send(choice.candidate === 0 ? { outcome: "accepted" } : { outcome: "chosen", candidate: choice.candidate }, `Noted: ${choice.text}`);
-    if (choice.candidate === 0 || !domain.executes) return;
-    try {
-      const found = await post("v1/execute", { domain: asked.domain, program: choice.program });
-      showAnswer(answer, found.answer, found.error);
-    } catch (error) {
-      toast(error.message);
-    }
-  };
+  const correct = () => replace(place, correctionForm(parse, asked, domain, send, () => showFeedback(parse, asked, domain, view)));
+  const choose = ({ candidate, text, program }) => send(candidate === 0 ? { outcome: "accepted" } : { outcome: "chosen", candidate },
+    `Noted: ${text}`, text === program ? null : text);
   const others = [
     button("Correct it …", correct),
     button("Out of scope", () => send({ outcome: "out_of_scope" }, "Noted: nothing in this domain expresses it.")),
   ];
   if (parse.question) {
     replace(place, element("p", { class: "question" }, parse.question.choices.length > 1 ? "Did you mean …" : "Did you mean this?"),
-      element("div", { class: "buttons" }, parse.question.choices.map((choice) => button(choice.text, () => choose(choice), "primary")), others));
+      element("div", { class: "buttons stack" }, parse.question.choices.map((choice) => button(choice.text, () => choose(choice), "primary"))),
+      element("div", { class: "buttons" }, others));
   } else {
     replace(place, element("div", { class: "buttons", role: "group", "aria-label": "Feedback" },
       button("✓ Right", () => send({ outcome: "accepted" }, "Noted: this parse is right.")),
@@ -94,12 +112,12 @@ function showFeedback(place, parse, asked, domain, answer) {
   }
 }
 
-function more(parse, asked) {
+function more(parse, asked, tree) {
   const candidates = parse.candidates.map((each, i) => element("tr", {},
     element("td", { class: "number" }, i + 1), element("td", { class: "number" }, each.score.toFixed(2)),
     element("td", {}, element("span", {}, each.text), each.program && each.program !== each.text ? element("code", {}, each.program) : null)));
   return element("div", { class: "more" },
-    parse.program ? element("details", { open: true }, element("summary", {}, "Program as a tree"), treeOf(parse.program)) : null,
+    tree,
     element("details", { open: parse.candidates.length > 1 }, element("summary", {}, `Candidates (${parse.candidates.length})`),
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Candidates" }, element("table", { class: "candidates" },
         element("thead", {}, element("tr", {}, ["rank", "score", "output"].map((name) => element("th", { scope: "col" }, name)))),
@@ -112,8 +130,9 @@ function more(parse, asked) {
 }
 
 function curl(asked) {
-  const body = JSON.stringify(asked).replaceAll("'", "'\\''");
-  return `curl ${BASE}v1/parse -H 'Content-Type: application/json' -d '${body}'`;
+  const body = visible(JSON.stringify(asked)).replaceAll("'", "'\\''");
+  const key = hasKey() ? ' -H "Authorization: Bearer $FEWPARSE_API_KEY"' : "";
+  return `curl ${BASE}v1/parse${key} -H 'Content-Type: application/json' -d '${body}'`;
 }
 
 function python(asked) {
@@ -121,6 +140,6 @@ function python(asked) {
   return [
     "from fewparse import Parser", "",
     `parser = Parser.from_url(${JSON.stringify(BASE)}, domain=${JSON.stringify(asked.domain)}${named})`,
-    `print(parser.parse(${JSON.stringify(visible(asked.utterance))}).program)`,
+    `print(parser.parse(${visible(JSON.stringify(asked.utterance))}).program)`,
   ].join("\n");
 }

@@ -81,7 +81,7 @@ export class SearchView {
       const scores = event.similarities ?? [];
       const most = Math.max(...scores, 1e-9);
       const rows = event.examples.map(([utterance, output], i) => element("li", {},
-        element("span", { class: "bar", "aria-hidden": "true" }, meter(scores[i] === undefined ? 0 : scores[i] / most)),
+        scores[i] === undefined ? null : element("span", { class: "bar", "aria-hidden": "true" }, meter(scores[i] / most)),
         element("span", { class: "pair" }, element("span", {}, utterance), element("code", {}, output)),
         scores[i] === undefined ? null : element("span", { class: "score", title: "similarity" }, scores[i].toFixed(2))));
       parts.push(element("details", { open: true }, element("summary", {}, plural(rows.length, "retrieved example")),
