@@ -210,7 +210,7 @@ def test_the_commands_that_are_copied_give_the_same_parse(browser: Any, served: 
         (program,) = opened.texts(".program")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(copied(opened, "Python"), {})  # noqa: S102
+            exec(copied(opened, "Python"), {})
         assert printed.getvalue() == f"{program}\n"
         command = shlex.split(copied(opened, "curl"))
         if shutil.which(command[0]):

@@ -154,9 +154,8 @@ def test_a_cancelled_parse_ends_on_the_server_too(served: Served, remote: Remote
 def test_a_wrong_key_an_unknown_domain_and_a_wrong_option_are_explained(
     served: Served, domain: str | None, key: str, options: RequestOptions, error: type[Exception], words: str
 ) -> None:
-    with Parser.from_url(served.url, domain, api_key=key, **options) as parser:
-        with pytest.raises(error, match=words):
-            parser.parse(UTTERANCES[0])
+    with Parser.from_url(served.url, domain, api_key=key, **options) as parser, pytest.raises(error, match=words):
+        parser.parse(UTTERANCES[0])
 
 
 def test_an_address_without_a_scheme_is_refused() -> None:
@@ -194,19 +193,19 @@ def test_a_busy_server_is_asked_again(served: Served) -> None:
 def test_a_request_that_may_have_executed_a_program_is_not_repeated(served: Served) -> None:
     lost: tuple[int, bytes, Headers] = (200, b"event: Started\ndata: {}\n\n", [])
     failures = [lost, lost]
-    with Flaky(served, failures) as server:
-        with (
-            Parser.from_url(server.url.removesuffix("v1"), execute=True) as parser,
-            pytest.raises(ServerUnavailable, match="was lost"),
-        ):
-            parser.parse(UTTERANCES[0])
+    with (
+        Flaky(served, failures) as server,
+        Parser.from_url(server.url.removesuffix("v1"), execute=True) as parser,
+        pytest.raises(ServerUnavailable, match="was lost"),
+    ):
+        parser.parse(UTTERANCES[0])
     assert failures == [lost]
 
 
 def test_a_server_that_does_not_respond_or_is_another_one_is_an_error(served: Served) -> None:
-    with Parser.from_url(unused_address().removesuffix("v1"), retry=ONCE) as parser:
-        with pytest.raises(ServerUnavailable, match="did not respond"):
-            parser.parse(UTTERANCES[0])
+    address = unused_address().removesuffix("v1")
+    with Parser.from_url(address, retry=ONCE) as parser, pytest.raises(ServerUnavailable, match="did not respond"):
+        parser.parse(UTTERANCES[0])
     with (
         Flaky(served, [(200, b"event: Parsed\ndata: {}\n\n", [])]) as server,
         Parser.from_url(server.url.removesuffix("v1"), retry=ONCE) as parser,

@@ -22,7 +22,7 @@ class Visit:
     errors: list[str] = field(default_factory=list)
 
     def failed(self, request: Any) -> None:
-        """Record a request that failed, but not one that the page ended: Chromium reports streams so at their end."""
+        """Record a failed request; aborted are also streams of Chromium that were read to their end."""
         if request.failure != ABORTED:
             self.errors.append(f"{request.failure}: {request.url}")
 

@@ -62,7 +62,8 @@ class EventStream(Response):
         try:
             while True:
                 try:
-                    async with asyncio.timeout(PING_SECONDS):  # `wait_for` of Python 3.11 may swallow a cancellation
+                    # Not `wait_for`, which may swallow a cancellation in Python 3.11.
+                    async with asyncio.timeout(PING_SECONDS):
                         message = await messages.get()
                 except TimeoutError:
                     yield None
