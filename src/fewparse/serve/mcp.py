@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 from fewparse.serve import tools
 from fewparse.serve.domain import ServedDomain
 from fewparse.serve.output import parse_fields
-from fewparse.serve.problems import Problem
+from fewparse.serve.problems import problem_of
 from fewparse.serve.requests import CheckRequest, ExecuteRequest, ParseRequest
 from fewparse.serve.service import Service
 
@@ -75,13 +75,14 @@ def add_tools(server: MCPServer[Any], service: Service, domain: ServedDomain) ->
 
 
 def explained(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Turn the problems of a function into messages for the agent."""
+    """Turn the errors of a function into messages for the agent."""
 
     @wraps(function)
     async def call(*arguments: P.args, **named: P.kwargs) -> T:
         try:
             return await function(*arguments, **named)
-        except Problem as problem:
+        except Exception as error:
+            problem = problem_of(error)
             raise ToolError(" ".join(filter(None, (f"{problem.message}.", problem.hint)))) from None
 
     return call

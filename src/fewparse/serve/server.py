@@ -90,10 +90,7 @@ def make_server(
 
 
 def log_to_stderr() -> None:
-    """Write the log of the server to standard error; each line is one event, without text of requests."""
+    """Write warnings and errors to standard error, each as one line, unless logging is set up already."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name in ("fewparse.serve", "uvicorn"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.WARNING)
+    handler.setLevel(logging.WARNING)  # libraries give their loggers lower levels
+    logging.basicConfig(handlers=[handler], format="%(asctime)s %(levelname)s %(name)s: %(message)s")
