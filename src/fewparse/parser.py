@@ -4,6 +4,7 @@ import math
 import os
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -174,8 +175,7 @@ class Parser(ConcurrentParser):
         del found, constraint  # their parser states
         TRIMMER.trim()
         best = ranked[0] if ranked else None
-        excluded = {example.key for example in without}
-        available = sum(example.key not in excluded for example in self.domain.examples)
+        available = len(self.domain.examples) - sum(self._copies[key] for key in {e.key for e in without})
         assessed = self.assessor.assess(utterance, ranked, trace, without)
         answer, answer_error = self._answer(best.program if best else None, assessed)
         return Parse(
@@ -290,6 +290,11 @@ class Parser(ConcurrentParser):
         else:
             return lambda output: 0.0
         return lambda output: weight * reranker.score(utterance, output)
+
+    @cached_property
+    def _copies(self) -> Counter[tuple[str, str, str]]:
+        """How many examples there are of each key."""
+        return Counter(example.key for example in self.domain.examples)
 
     @cached_property
     def _alignment(self) -> Reranker:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 
 from fewparse.domains.domain import Domain
 from fewparse.errors import ContextOverflow
@@ -53,7 +54,8 @@ class PromptBuilder:
         wanted = self._options.examples
         ranked = self._retriever.rank(utterance, usage) if wanted and pool else []
         excluded = {example.key for example in without}
-        best_first = [pool[i] for i in ranked if pool[i].key not in excluded][:wanted]
+        usable = (pool[i] for i in ranked if pool[i].key not in excluded)
+        best_first = list(islice(usable, wanted))
         template, lines_dropped = self._described(utterance, context, bool(best_first), usage)
 
         def render(examples: Sequence[Example]) -> Prompt:

@@ -1,5 +1,6 @@
 """Cosine similarity of sentence embeddings."""
 
+import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from fewparse.errors import ModelUnavailable
 from fewparse.lm.usage import Usage
+from fewparse.retrieve.index_cache import Arrays, stored_arrays
 from fewparse.retrieve.retriever import Pool, Scores, by_score
 
 Vectors = NDArray[np.float32]
@@ -61,7 +63,18 @@ class EmbeddingRetriever:
     def __init__(self, pool: Pool, encoder: Encoder | None = None) -> None:
         self._encoder = encoder or WordVectors()
         texts = pool.utterances
-        self._vectors = unit(self._encoder.encode(texts)) if texts else np.zeros((0, 1), np.float32)
+        self._vectors = self._encoded(texts) if texts else np.zeros((0, 1), np.float32)
+
+    def _encoded(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of the pool, of length one; those of `WordVectors` are stored if there are many."""
+
+        def compute() -> Arrays:
+            return {"vectors": unit(self._encoder.encode(texts))}
+
+        if not isinstance(self._encoder, WordVectors):
+            return compute()["vectors"]
+        kind = f"embedding wordllama {importlib.metadata.version('wordllama')}"
+        return stored_arrays(kind, texts, ["vectors"], compute)["vectors"]
 
     def rank(self, utterance: str, usage: Usage) -> list[int]:
         """Rank by cosine similarity."""

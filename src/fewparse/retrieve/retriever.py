@@ -39,7 +39,8 @@ class ScoringRetriever(Retriever, Protocol):
 
 def by_score(scores: Scores) -> list[int]:
     """Return the indices of scores, best first, ties by index."""
-    return [int(i) for i in np.argsort(-scores, kind="stable")]
+    found: list[int] = np.argsort(-scores, kind="stable").tolist()
+    return found
 
 
 @dataclass(frozen=True)
