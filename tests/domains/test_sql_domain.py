@@ -82,6 +82,7 @@ def test_examples_are_queries_as_people_write_them(written: str, tmp_path: Path)
     ("written", "message", "caret_at"),
     [
         ("SELECT FROM WHERE", "this is not valid SQL", None),
+        ("SELECT name FROM dept WHERE", "this is not valid SQL: WHERE is incomplete", None),
         ("DROP TABLE customer", "DROP is refused", 0),
         ("UPDATE customer SET name = 'x'", "UPDATE is refused", 0),
         ("SELECT age FROM customer", "age", 7),

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import pytest
@@ -10,8 +10,10 @@ import pytest
 from fewparse.domains.sql.english import Phrases
 from fewparse.domains.sql.grammar import sql_grammar
 from fewparse.domains.sql.normal_form import canonical_sql
+from fewparse.domains.sql.templates import Binding, Instances, Template, templates
 from fewparse.errors import SqlError
 from fewparse.grammar.parsing.chart import ChartParser
+from fewparse.grammar.synchronous import PairedRule
 from support.campaign import sizes
 from support.sql_queries import SHOP, RandomQuery, random_rows
 
@@ -57,6 +59,9 @@ def test_random_queries_keep_their_rows(count: int) -> None:
         "SELECT c.city, SUM(i.quantity * p.price) FROM customer c JOIN orders o ON o.customer_id = c.id "
         "JOIN item i ON i.order_id = o.id JOIN product p ON p.id = i.product_id GROUP BY c.city",
         "SELECT age / 2, age / 0.5 FROM customer",
+        "SELECT name FROM customer c WHERE EXISTS (SELECT 1 FROM product p WHERE p.name = c.name AND stock > 1)",
+        "SELECT name, (SELECT COUNT(*) FROM product WHERE product.name = customer.name) FROM customer",
+        "SELECT name FROM customer WHERE 1 = 1 AND age > 1",
     ],
 )
 def test_usual_queries_keep_their_rows(sql: str) -> None:
@@ -71,6 +76,9 @@ def test_usual_queries_keep_their_rows(sql: str) -> None:
     ("sql", "at", "reason"),
     [
         ("SELECT CASE WHEN age > 1 THEN 1 END FROM customer", "CASE", "CASE is not supported"),
+        ("SELECT strftime('%Y', day) FROM orders", "strftime", "STRFTIME is not supported"),
+        ("SELECT name || 'x' FROM customer", "name ||", "|| is not supported"),
+        ("SELECT name FROM customer WHERE name IS NOT 'Bo'", "name IS", "IS NOT with a value is not supported"),
         ("SELECT CAST(price AS INTEGER) FROM product", "CAST", "CAST is not supported"),
         ("SELECT name FROM customer TABLESAMPLE BERNOULLI (5)", "customer", "SAMPLE is not supported"),
         ("SELECT COUNT(*) FILTER (WHERE vip) FROM customer", "COUNT", "FILTER is not supported"),
@@ -78,6 +86,7 @@ def test_usual_queries_keep_their_rows(sql: str) -> None:
         ("SELECT MAX(age) FROM customer LIMIT 1 OFFSET 1", "customer", "OFFSET after aggregates"),
         ("SELECT name FROM customer WHERE age > ALL (SELECT id FROM orders)", "age >", "`> ALL`"),
         ("SELECT name FROM customer WHERE city = 'Paris'", "city =", "'Paris' is not a value"),
+        ("SELECT name FROM customer WHERE 1 = 2", "1 = 2", "a condition without a column"),
         ("SELECT name FROM customer WHERE age IN ()", "age IN", "IN takes at least one value"),
         (
             "SELECT c.id FROM customer c LEFT JOIN orders o ON c.id = o.customer_id AND o.total > 1",
@@ -94,3 +103,17 @@ def test_what_is_not_expressed_is_refused_by_name_and_place(sql: str, at: str, r
     start = sql.index(at)
     assert caught.value.column is not None
     assert start < caught.value.column <= start + len(at) + 8
+
+
+def test_every_template_has_an_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+    instantiated = set[Template]()
+    make = Instances.of
+
+    def recorded(instances: Instances, template: Template, bindings: Iterable[Binding]) -> Iterator[PairedRule]:
+        for rule in make(instances, template, bindings):
+            instantiated.add(template)
+            yield rule
+
+    monkeypatch.setattr(Instances, "of", recorded)
+    sql_grammar(SHOP, Phrases(SHOP))
+    assert instantiated == set(templates())

@@ -8,6 +8,7 @@ from fewparse.domains.sql.database import Column, Database, ForeignKey, Table
 
 NUMERIC = ("integer", "number")
 TYPES = {"integer": "INTEGER", "number": "DECIMAL(12, 2)", "text": "TEXT", "date": "DATE", "boolean": "BOOLEAN"}
+LINKED = ("integer", "text", "date")
 CITIES = ("Bern", "Genf", "Oslo", "Rome")
 VALUES: dict[str, list[object]] = {
     "integer": [0, 1, 2, 2, 3, 5],
@@ -189,8 +190,15 @@ class RandomQuery:
         return sources, text, conditions
 
     def _link(self, sources: Sources) -> tuple[Table, str, str]:
-        """Return a further table, its alias and a condition along a foreign key, or with an equal row."""
+        """Return a further table, its alias and a condition: along a foreign key, or by columns of one type."""
         alias, made = self._rng.choice(sources)
+        if self._chance(0.2):
+            mine = self._rng.choice([column for column in made.columns if column.type in LINKED])
+            pairs = [(t, c) for t in SHOP.tables for c in t.columns if t != made and c.type == mine.type]
+            if pairs:
+                other, equal = self._rng.choice(pairs)
+                name = self._alias()
+                return other, name, f"{name}.{equal.name} = {alias}.{mine.name}"
         found = [(made, made.primary_key[0], made.primary_key[0])]
         for key in SHOP.foreign_keys:
             if key.table == made.name:

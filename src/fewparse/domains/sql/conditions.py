@@ -184,6 +184,8 @@ class ConditionWriter:
         return f"{self._values.text(left)} {operator} {self._values.text(right)}"
 
     def _literal_comparison(self, operator: str, left: Expression, right: Value) -> str:
+        if isinstance(left, Value):
+            self._fail("a condition without a column is not supported")
         kind = self._values.kind(left)
         if kind == "bool":
             if operator not in ("=", "<>"):

@@ -46,6 +46,13 @@ COMPARISONS: dict[type[exp.Expression], str] = {
 }
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 SWAPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+OTHERS: dict[type[exp.Expr], str] = {
+    exp.NullSafeEQ: "IS with a value",
+    exp.NullSafeNEQ: "IS NOT with a value",
+    exp.DPipe: "||",
+    exp.Mod: "%",
+}
+"""Operators that the language does not have, as they are written."""
 REAL_TYPES = {"REAL", "FLOAT", "DOUBLE", "DECIMAL", "BIGDECIMAL"}
 INTEGER_TYPES = {"INT", "BIGINT", "SMALLINT", "TINYINT", "INT128"}
 ONE = Value("dec", "1.0")
@@ -217,9 +224,9 @@ class ExpressionReader:
 
     def _unsupported(self, node: exp.Expression) -> NoReturn:
         """Raise `SqlError` with the name of a construct that the language does not have."""
-        name = node.sql_name() if isinstance(node, exp.Func) and hasattr(node, "sql_name") else node.key.upper()
-        if isinstance(node, exp.Anonymous):
-            name = node.name.upper()
+        name = self._names.text.function_name(node) or OTHERS.get(type(node))
+        if name is None:
+            name = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
         self._fail(f"{name} is not supported", node, "docs/sql.md lists what SQL domains can express.")
 
 

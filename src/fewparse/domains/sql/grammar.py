@@ -192,6 +192,7 @@ class Builder:
         self._bind(**binding)
         for more in ({"M": self._member(one)}, {"T": self._schema.table_ids[outer]}):
             self._bind(**binding, **more)
+        self._bind(E=edge)
         self._bind(E=edge, M=self._member(one))
         keys = self._scopes.foreign_keys(outer, inner)
         if outer == inner:

@@ -28,6 +28,13 @@ class Text:
         if (at := start_of(node)) is not None:
             self._places.setdefault(place_key(value), (value, at))
 
+    def function_name(self, node: exp.Expr) -> str | None:
+        """Return the name of a function as it is written; None if the node is no function with brackets."""
+        start, end = node.meta.get("start"), node.meta.get("end")
+        if not isinstance(node, exp.Func) or start is None or end is None:
+            return None
+        return self._sql[start : end + 1].upper()
+
     @contextmanager
     def about(self, value: object) -> Iterator[None]:
         """Let errors without a node be those of the part of the query from which a value was read."""

@@ -57,7 +57,7 @@ class Simplifier:
             return self._simplified(select)
 
     def _simplified(self, select: Select) -> Query:
-        select.where = [plain_between(condition) for condition in select.where]
+        select.where = [plain_between(condition) for condition in select.where if not is_true(condition)]
         for join in select.joins:
             if join.source.query is not None:
                 inner = self.query(join.source.query)
@@ -217,6 +217,16 @@ def equal_columns(select: Select, column: ColumnOf) -> set[ColumnOf]:
                 found |= {side for side in pair if isinstance(side, ColumnOf)}
         growing = len(found) > before
     return found
+
+
+def is_true(condition: Condition) -> bool:
+    """Return whether a condition equates a literal with itself, such as 1 = 1."""
+    return (
+        isinstance(condition, Comparison)
+        and condition.operator == "="
+        and isinstance(condition.left, Value)
+        and condition.left == condition.right
+    )
 
 
 def plain_between(condition: Condition) -> Condition:

@@ -1,6 +1,7 @@
 """Parse SQL with sqlglot into one SELECT statement; mistakes are reported with their position."""
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -40,6 +41,7 @@ READ: dict[type[exp.Expr], frozenset[str]] = {
     }.items()
 }
 """The parts of clauses that are read, or refused by name."""
+MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
 
 
 def parse(sql: str, database: Database, text: Text) -> exp.Expression:
@@ -51,10 +53,8 @@ def parse(sql: str, database: Database, text: Text) -> exp.Expression:
         found = error.errors[0] if error.errors else {}
         before = found.get("start_context") or ""
         at = position(sql, found) if found else None
-        message = str(found.get("description", error)).split(" but got <Token")[0].rstrip(".")
-        text.fail_at(
-            f"this is not valid SQL: {message[:1].lower()}{message[1:]}", at if at is not None else len(before)
-        )
+        message = description(str(found.get("description", error)))
+        text.fail_at(f"this is not valid SQL: {message}", at if at is not None else len(before))
     except (SqlglotError, RecursionError):
         text.fail_at("this is not valid SQL: a quotation mark or bracket is not closed", unclosed(sql))
     statements = [statement for statement in parsed if statement is not None]
@@ -91,6 +91,14 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def description(message: str) -> str:
+    """Return a message of sqlglot without names of its classes."""
+    if (missing := MISSING.match(message)) is not None:
+        return f"{missing[1].upper()} is incomplete"
+    message = message.split(" but got <Token")[0].rstrip(".")
+    return message[:1].lower() + message[1:]
 
 
 def position(sql: str, error: dict[str, object]) -> int | None:
