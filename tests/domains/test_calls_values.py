@@ -120,6 +120,8 @@ def test_a_value_is_derived_iff_it_is_valid(schema: Schema, value: Any) -> None:
     [
         ({"type": "string", "minLength": 2, "maxLength": 3}, ['"ab"', '"é日😀"', r'"\"\\"'], ['"a"', '"abcd"']),
         ({"type": "string", "maxLength": 10**6}, ['""', '"abc"'], ["abc"]),
+        ({"enum": ["2024-02-29", "soon", 1], "format": "date"}, ['"2024-02-29"', "1"], ['"soon"']),
+        ({"type": "integer", "enum": [1, 300], "format": "int8"}, ["1"], ["300"]),
         ({"type": "string", "format": "date"}, ['"2024-02-29"'], ['"2023-02-29"', '"2024-13-01"', '"today"']),
         ({"type": "string", "format": "date-time"}, ['"2024-02-29T12:00:00Z"'], ['"2024-02-29 12:00"']),
         ({"type": "string", "format": "email"}, ['"a.b@x.org"'], ['"a.b"']),
@@ -174,6 +176,7 @@ def test_a_recursive_schema_has_finite_values() -> None:
         ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "value.oneOf[1]"),
         ({"type": "string", "minLength": 10**6}, "value.minLength"),
         ({"type": "string", "format": "json-pointer"}, "value.format"),
+        ({"type": "string", "format": "regex"}, "value.format"),
         ({"type": "object", "properties": {"a": {}}, "minProperties": 1}, "value.minProperties"),
         ({"enum": ["a"], "minLength": 1}, "value.minLength"),
         ({"type": "integer", "minimum": 10**30}, "value"),

@@ -55,6 +55,8 @@ ACCEPTED_AND_REJECTED: dict[str, tuple[Any, list[Any], list[Any]]] = {
     "pattern is searched": ({"type": "string", "pattern": "a.c"}, ["xabcx", "a😀c"], ["ac", "a\nc"]),
     "pattern and length": ({"type": "string", "pattern": "^a+$", "maxLength": 2}, ["a", "aa"], ["", "aaa", "b"]),
     "format": ({"type": "string", "format": "date"}, ["2024-02-29"], ["2023-02-29", "2024-1-1", ""]),
+    "format that no standard defines": ({"type": "string", "format": "textarea"}, ["", "x"], [1]),
+    "its negation": ({"not": {"type": "string", "format": "textarea"}}, [1, None], ["", "x"]),
     "format of another type": ({"format": "date"}, [1, None, "2024-02-29"], ["x"]),
     "items": ({"type": "array", "items": {"type": "null"}, "maxItems": 2}, [[], [None, None]], [[1], [None] * 3]),
     "tuples": (
@@ -215,7 +217,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "invalid regex of names": ({"patternProperties": {"[": {}}}, r"#/patternProperties"),
     "lookahead": ({"type": "string", "pattern": "(?=a)b"}, "#/pattern: .*lookahead"),
     "back reference": ({"type": "string", "pattern": r"(a)\1"}, "#/pattern: .*references to groups"),
-    "standard format": ({"type": "string", "format": "idn-email"}, "#/format: the format 'idn-email'"),
+    **{
+        f"standard format {name}": ({"format": name}, f"#/format: the format '{name}' cannot be enforced")
+        for name in ("idn-email", "idn-hostname", "iri", "iri-reference", "regex", "uri-template")
+    },
     "contains": ({"type": "array", "contains": {"const": 1}}, "#/contains"),
     "dynamic reference": ({"$dynamicRef": "#a", "$defs": {"a": {"$dynamicAnchor": "a"}}}, r"#/\$dynamicRef"),
     "fraction": ({"type": "number", "multipleOf": 0.01}, "#/multipleOf"),

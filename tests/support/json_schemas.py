@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 NAMES = ["a", "b", "ab", "x-y", "é", 'q"', "a/b"]
 PATTERNS = ["^a", "b$", "^[ab]*$", "^x-", r"^\d+$", "a|b", "^(a|é)$", "", r"\w", "^.{2,3}$"]
-FORMATS = ["date", "time", "date-time", "uuid", "ipv4", "email", "uri", "duration", "hostname", "int32"]
+FORMATS = ["date", "time", "date-time", "uuid", "ipv4", "email", "uri", "duration", "hostname", "int32", "phone"]
 TEXTS = ["", "a", "b", "ab", "é", "aa", "12", "x-y", 'q"', "a/b", "2024-02-29", "1.2.3.4", "a\nb", "😀"]
 NUMBERS = [0, 1, -1, 2, 3, 1.0, 0.5, -0.5, 2.5, 10, 100, 1e3, 1.5e-3, 3.14, -7, 12]
 TYPES = ["null", "boolean", "number", "integer", "string", "array", "object"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from fewparse.json_schema.document import Subschema
 from fewparse.json_schema.emitted import EXAMPLES, STRICTER, UNIQUE, Emitted, type_keyword
-from fewparse.json_schema.formats import FORMATS, MAX_LENGTHS, NUMBER_FORMATS, RANGES
+from fewparse.json_schema.formats import FORMATS, MAX_LENGTHS, NOT_ENFORCED, RANGES
 from fewparse.json_schema.numbers import (
     EXACT,
     Bounds,
@@ -124,8 +124,8 @@ class AssertionWriter:
             limit = {"maxLength": MAX_LENGTHS[name]} if name in MAX_LENGTHS else {}
             written, examples = to_engine(f"^(?:{FORMATS[name]})$"), short_matches(FORMATS[name])
             self._others.append({"pattern": written, EXAMPLES: examples, **limit, STRICTER: True})
-        elif name is not None and name not in NUMBER_FORMATS:
-            hint = f"Known formats: {', '.join(FORMATS)}. Remove it, or write a `pattern`."
+        elif name in NOT_ENFORCED:
+            hint = f"Enforced are {', '.join(FORMATS)}. Remove it, or write a `pattern`."
             raise self._part.fail(["format"], f"the format {name!r} cannot be enforced", hint)
 
     def _pattern(self, pattern: str, keys: list[str]) -> str:

@@ -74,8 +74,13 @@ RANGES = {f"int{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 
     f"uint{bits}": (0, (1 << bits) - 1) for bits in (8, 16, 32, 64)
 }
 """The ranges of the formats of integers in OpenAPI."""
-NUMBER_FORMATS = frozenset((*RANGES, "float", "double", "decimal"))
-"""Formats that say nothing about strings."""
+NOT_ENFORCED = frozenset(("idn-email", "idn-hostname", "iri", "iri-reference", "regex", "uri-template"))
+"""Formats that JSON Schema defines and that are not enforced: they are refused."""
+
+
+def is_annotation(name: str) -> bool:
+    """Return whether a format asserts nothing: neither JSON Schema nor OpenAPI defines what it says."""
+    return name not in FORMATS and name not in RANGES and name not in NOT_ENFORCED
 
 
 @cache

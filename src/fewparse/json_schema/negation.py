@@ -8,6 +8,7 @@ from fewparse.json_schema.assertions import count
 from fewparse.json_schema.complement import complement
 from fewparse.json_schema.document import Subschema
 from fewparse.json_schema.emitted import Emitted, conjunction, disjunction, of_types
+from fewparse.json_schema.formats import is_annotation
 from fewparse.json_schema.numbers import Bounds, NumberError, bounds_of, exact, integer_keywords, number_keywords
 from fewparse.json_schema.patterns import PatternError, none_of
 from fewparse.json_schema.types import ANY_TYPE, NUMERIC, Types, type_of, types_named
@@ -97,6 +98,8 @@ class NegationWriter:
         kind, value = NOT_NEGATED.get(keyword), self._schema[keyword]
         if kind is not None and not self._types & (NUMERIC if kind == "number" else {kind}):
             return True
+        if keyword == "format":
+            return is_annotation(value)
         if keyword in ("contains", "uniqueItems"):
             return keyword == "uniqueItems" and value is False
         return value is True or value == {}

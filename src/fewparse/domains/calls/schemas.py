@@ -13,7 +13,7 @@ from fewparse.domains.calls.merging import merged
 from fewparse.domains.calls.references import SpecDocument
 from fewparse.errors import LimitExceeded, shortened
 from fewparse.grammar.rules import fresh_name
-from fewparse.json_schema.formats import FORMATS, RANGES
+from fewparse.json_schema.formats import is_annotation
 from fewparse.json_schema.translate import KNOWN_KEYWORDS
 
 Schema = dict[str, Any]
@@ -38,7 +38,6 @@ ONE_SCHEMA = (
 )
 SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas")
 LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
-ENFORCED_FORMATS = frozenset((*FORMATS, *RANGES))
 REFERENCE = "#/$defs/"
 MAX_SCHEMAS = 500_000
 
@@ -141,7 +140,7 @@ class Normaliser:
             types = [self._type(name, where) for name in (names if isinstance(names, list) else [names])]
             if ANY_TYPE not in types:
                 own["type"] = types[0] if len(types) == 1 else list(dict.fromkeys(types))
-        if str(own.get("format")) not in ENFORCED_FORMATS:  # other formats are annotations
+        if is_annotation(str(own.get("format"))):
             own.pop("format", None)
         if not isinstance(own.get("enum", []), list):
             raise self._document.error(f"{where}.enum", "must be a list of values")

@@ -17,7 +17,7 @@ from fewparse.domains.calls.schemas import REFERENCE, Schema
 from fewparse.domains.calls.strings import LENGTHS, MAX_CHARS, PATTERNS, StringRules
 from fewparse.errors import ConstraintError
 from fewparse.grammar.rules import Chars, Production, Ref, Symbol, Text, fresh_name
-from fewparse.json_schema.formats import FORMATS, RANGES
+from fewparse.json_schema.formats import RANGES, format_checker
 from fewparse.json_schema.numbers import Bounds, bounds_of
 from fewparse.text import is_unicode
 
@@ -125,6 +125,8 @@ class ValueRules:
         if asserted := sorted(ASSERTIONS & schema.keys() - {"format"}):
             raise NotEnforceable(f"{path}.{asserted[0]}", "a grammar cannot enforce it together with `enum`")
         values = [value for value in schema["enum"] if any(has_type(value, name) for name in types)]
+        if "format" in schema:
+            values = [value for value in values if format_checker().conforms(value, schema["format"])]
         texts = list(map(to_json, values))
         if not all(map(is_unicode, texts)):
             raise NotEnforceable(f"{path}.enum", "a text contains a lone surrogate")
@@ -148,7 +150,7 @@ class ValueRules:
     def _string(self, schema: Schema, path: str) -> Ref:
         least, most = self._counts(schema, "minLength", "maxLength", MAX_CHARS, path)
         name = schema.get("format")
-        if name not in FORMATS:
+        if name is None or name in RANGES:
             return self._strings.string(least, most)
         if name not in PATTERNS:
             raise NotEnforceable(f"{path}.format", "a grammar cannot enforce this format")
