@@ -16,7 +16,7 @@ from fewparse.retrieve.similarity_store import open_similarities
 from fewparse.text import to_json
 
 app = typer.Typer(
-    help="Inspect or clear the caches: remote models' responses, similarities of utterances, files of SQL domains.",
+    help="Inspect or clear the caches: responses of models, similarities of utterances, files of SQL domains.",
     no_args_is_help=True,
 )
 Open = Callable[[Callable[[str], None]], ResponseCache]
