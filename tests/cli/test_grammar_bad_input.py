@@ -86,10 +86,12 @@ def test_an_invalid_grammar_is_an_error(kind: str, tmp_path: Path) -> None:
     assert message in ended.out + ended.err
 
 
-def test_a_parse_warns_of_names_without_productions(tmp_path: Path) -> None:
-    settings = 'name = "half"\n[constraint]\ngrammar = "grammar.scfg"\n'
+def test_a_parse_warns_of_names_that_type_tables_leave_without_productions(tmp_path: Path) -> None:
+    settings = 'name = "half"\n[constraint]\ngrammar = "rules"\ndialect = "scfg"\n'
+    (tmp_path / "rules").mkdir()
     grammar = 'start -> "yes"\nstart -> "no " reason\n'
-    write_domain(tmp_path, settings, [{"utterance": "sure", "program": "yes"}], {"grammar.scfg": grammar})
+    files = {"rules/start.scfg": grammar, "rules/types.csv": "", "rules/templates.csv": ""}
+    write_domain(tmp_path, settings, [{"utterance": "sure", "program": "yes"}], files)
     ended = fewparse("parse", str(tmp_path), "of course", *QUICK)
     assert (ended.code, ended.out) == (0, "of course\n  yes\n")
     assert "warning: the grammar uses names without productions: reason\n" in ended.err

@@ -266,6 +266,31 @@ def test_the_first_mistake_of_a_line_is_shown() -> None:
     assert mistake("start -> a b* 'c' \"d").column == 13
 
 
+UNDEFINED = {
+    "in an utterance": ('start -> devise , "x"', 9, "Did you mean device?"),
+    "in a program": ('start -> "x" , devise', 15, "Did you mean device?"),
+    "in the second alternative": ('start -> "x" | "y" devise , "x"', 19, "Did you mean device?"),
+    "optional": ('start -> "x" devise? , "x"', 13, "Did you mean device?"),
+    "without a program": ('start 1> "x" devise', 13, "Did you mean device?"),
+    "in a macro": ('twice(left) 2> left "lefd" lefd', 27, "Did you mean left?"),
+    "as an argument": ('start -> "x" , pair(pair(devise))', 25, "Did you mean device?"),
+    "after the same text": ('start -> "devise" devise , "x"', 18, "Did you mean device?"),
+    "unlike all others": ('start -> "x" qqq , "x"', 13, "Known: device, start."),
+}
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_a_name_without_a_rule_is_a_mistake_if_the_grammar_must_be_complete(name: str) -> None:
+    source, at, hint = UNDEFINED[name]
+    rules = 'start -> "a" , pair(device)\ndevice -> "lamp"\npair(left) 2> left'
+    sources = [("a.scfg", rules), ("b.scfg", f"# fine\n{source}")]
+    assert read_scfg(sources).rules
+    with pytest.raises(GrammarError, match="no rule is called `") as caught:
+        read_scfg(sources, complete=True)
+    assert (caught.value.path, caught.value.line, caught.value.column) == ("b.scfg", 2, at + 1)
+    assert caught.value.hint == hint
+
+
 def test_a_missing_start_is_reported_for_the_first_file() -> None:
     with pytest.raises(GrammarError) as caught:
         read_scfg([("a.scfg", 'begin -> "a"'), ("b.scfg", "start 2> #e")])

@@ -24,8 +24,8 @@ TABLES = (*TYPE_TABLES, TEMPLATE_TABLE)
 def load_grammar(path: Path, dialect: Dialect | None = None, start: str = "start") -> Grammar | SynchronousGrammar:
     """Return a synchronous grammar (dialect `scfg`) or a grammar of programs only (`lark`).
 
-    A folder is `scfg`: all `.scfg` files in it and its subfolders, and the rules of its type tables. The dialect
-    of a file is its suffix unless it is given. Raises GrammarError for a grammar that is missing, incomplete or
+    A folder is `scfg`: all `.scfg` files in it and its subfolders, and the rules of its type tables. Only with type
+    tables may names have no rule. The dialect of a file is its suffix unless it is given. Raises GrammarError for a grammar that is missing, incomplete or
     wrong, and UsageError for a path or dialect that is not one of a grammar.
     """
     if os.path.isdir(path):
@@ -39,12 +39,14 @@ def load_grammar(path: Path, dialect: Dialect | None = None, start: str = "start
             raise GrammarError(
                 "there are type tables but no .scfg file, so there is no start rule", path, hint=hint
             )
-        return read_scfg(sources, start)
+        with_tables = any(exists(table) for name in TYPE_TABLES for table in path.rglob(name))
+        return read_scfg(sources, start, complete=not with_tables)
     chosen = dialect or path.suffix.removeprefix(".")
     if chosen not in DIALECTS and not exists(path):
         raise GrammarError("there is no such file or folder", path)
     if chosen == "scfg":
-        return read_scfg([(str(path), read_text(path, GrammarError, GRAMMAR_BYTES))], start)
+        sources = [(str(path), read_text(path, GrammarError, GRAMMAR_BYTES))]
+        return read_scfg(sources, start, complete=True)
     if chosen == "lark":
         return read_grammar(read_text(path, GrammarError, GRAMMAR_BYTES), path, start)
     if dialect is not None:

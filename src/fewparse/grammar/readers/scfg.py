@@ -30,6 +30,7 @@ from fewparse.grammar.readers.scfg_lines import (
     Rule,
     shown,
 )
+from fewparse.grammar.readers.scfg_names import check_names
 from fewparse.grammar.rules import Production, Ref, Text, fresh_name
 from fewparse.grammar.synchronous import Location, PairedRule, Pairing, SynchronousGrammar
 
@@ -53,12 +54,16 @@ def read_scfg_text(source: str, path: Path | str = "<grammar>", start: str = "st
     return read_scfg([(str(path), source)], start)
 
 
-def read_scfg(sources: Iterable[tuple[str, str]], start: str = "start") -> SynchronousGrammar:
+def read_scfg(
+    sources: Iterable[tuple[str, str]], start: str = "start", *, complete: bool = False
+) -> SynchronousGrammar:
     """Return the grammar of several (path, text) sources together.
 
-    Raises GrammarError with line and caret for a mistake, LimitExceeded for a grammar that is too large.
+    A name without a rule derives nothing; with `complete`, it is a mistake. Raises GrammarError with line and
+    caret for a mistake, LimitExceeded for a grammar that is too large.
     """
     macros = Macros()
+    definitions: list[tuple[Rule | Macro, Line]] = []
     rules: list[tuple[Rule, Line]] = []
     interned: dict[str, Text | Ref] = {}
     classes = CharacterClasses()
@@ -68,6 +73,7 @@ def read_scfg(sources: Iterable[tuple[str, str]], start: str = "start") -> Synch
         for line, content in lines(path, text):
             reader = LineReader(content, line.fail, interned, classes)
             read = reader.read()
+            definitions.append((read, line))
             if isinstance(read, Rule):
                 rules.append((read, line))
             else:
@@ -76,6 +82,8 @@ def read_scfg(sources: Iterable[tuple[str, str]], start: str = "start") -> Synch
             if len(rules) + len(macros) > MAX_RULES:
                 raise LimitExceeded(f"{line}: the grammar has more than {MAX_RULES:,} rules")
     macros.check()
+    if complete:
+        check_names(definitions)
     locations: dict[str, Location] = {}
     for rule, line in rules:
         locations.setdefault(rule.name, Location(line.path, line.number))
@@ -92,6 +100,11 @@ class Line(NamedTuple):
     path: str
     number: int
     source: str
+
+    @property
+    def content(self) -> str:
+        """The text of the line."""
+        return self.source.split("\n")[self.number - 1]
 
     def fail(self, message: str, at: int, hint: str) -> NoReturn:
         """Raise GrammarError for a mistake at an offset into the line."""
