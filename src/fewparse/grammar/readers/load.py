@@ -24,9 +24,10 @@ TABLES = (*TYPE_TABLES, TEMPLATE_TABLE)
 def load_grammar(path: Path, dialect: Dialect | None = None, start: str = "start") -> Grammar | SynchronousGrammar:
     """Return a synchronous grammar (dialect `scfg`) or a grammar of programs only (`lark`).
 
-    A folder is `scfg`: all `.scfg` files in it and its subfolders, and the rules of its type tables. Only with type
-    tables may names have no rule. The dialect of a file is its suffix unless it is given. Raises GrammarError for a grammar that is missing, incomplete or
-    wrong, and UsageError for a path or dialect that is not one of a grammar.
+    A folder is `scfg`: all `.scfg` files in it and its subfolders, and the rules of its type tables. Only with
+    type tables may names have no rule. The dialect of a file is its suffix unless it is given. Raises GrammarError
+    for a grammar that is missing, incomplete or wrong, and UsageError for a path or dialect that is not one of a
+    grammar.
     """
     if os.path.isdir(path):
         if dialect == "lark":
