@@ -1,5 +1,6 @@
 """Options with an adapter: which adapter is used, and the prompt and search settings that it changes."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 from fewparse.domains.load import load_domain
 from fewparse.errors import CorruptModel, DomainError, ModelUnavailable, UsageError
 from fewparse.options import Options
+from fewparse.parser import Parser
 from support.adapters import provenance, write_adapter
-from support.domain_files import copy_starter
+from support.domain_files import copy_starter, write_domain
+from support.toy_model import ToyModel
 
 TUNED = '\n[tuned]\ndecoder = "beam"\nwidth = 3\nrerank = 0.5\n'
 EMBEDDED = "embedded:smollm2-135m"
@@ -71,10 +74,81 @@ def test_the_adapter_of_the_domain_can_be_disabled(folder: Path, own_adapter: Pa
     assert (options.prompt, options.examples) == ("lisp", 8)
 
 
-def test_an_adapter_for_another_target_is_not_used(folder: Path, own_adapter: Path) -> None:
-    own_adapter.rename(folder / "adapter-canonical.gguf")
-    assert resolve(folder).adapter is None
+def test_the_adapter_of_another_target_is_not_looked_at(folder: Path) -> None:
+    tiny_adapter(folder / "adapter-canonical.gguf", provenance=provenance(target="canonical"))
+    assert (resolve(folder).adapter, resolve(folder).adapter_note) == (None, None)
     assert resolve(folder, target="canonical").adapter is not None
+
+
+def outputs_sha256(folder: Path) -> str | None:
+    return load_domain(folder).constraint_kind.outputs_sha256("program")
+
+
+OTHER_USES: dict[str, tuple[dict[str, Any], str]] = {
+    "target": ({"target": "canonical"}, "the target canonical"),
+    "domain": ({"domain": "kitchen"}, "the domain kitchen"),
+    "grammar": ({"outputs_sha256": "2" * 64}, "another grammar"),
+}
+
+
+@pytest.mark.parametrize("what", OTHER_USES)
+def test_an_adapter_for_another_use_is_used_only_if_it_is_named(folder: Path, what: str) -> None:
+    changed, reason = OTHER_USES[what]
+    path = tiny_adapter(folder / "adapter-program.gguf", provenance=provenance(**changed))
+    options = resolve(folder)
+    assert (options.adapter, options.prompt) == (None, "lisp")
+    note = str(options.adapter_note)
+    assert note.startswith(f"{path} is not used, because it was tuned for {reason}: the model is prompted")
+    assert f"fewparse tune {folder}. To use this one all the same: --adapter {path}" in note
+    model = ToyModel()
+    model.name = EMBEDDED
+    with pytest.warns(UserWarning, match=f"tuned for {reason}"):
+        Parser.from_domain(folder, model)
+    if what != "target":
+        named = resolve(folder, adapter=path)
+        assert named.adapter is not None
+        assert named.adapter_note is None
+
+
+def test_a_copy_of_a_domain_under_another_name_uses_its_adapter(folder: Path) -> None:
+    own = provenance(domain="before", outputs_sha256=outputs_sha256(folder))
+    tiny_adapter(folder / "adapter-program.gguf", provenance=own)
+    assert resolve(folder).adapter is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("// There is", "// A comment.\n// There is", True),
+        ('"on" | "off"', '"off"|"on"', True),
+        ('"radio"', '"radio" | "fan"', False),
+        ("[1-9]", "[2-9]", False),
+    ],
+)
+def test_only_a_change_of_the_rules_makes_another_grammar(folder: Path, old: str, new: str, same: bool) -> None:
+    before = outputs_sha256(folder)
+    grammar = folder / "grammar.lark"
+    assert old in grammar.read_text()
+    grammar.write_text(grammar.read_text().replace(old, new, 1))
+    assert (outputs_sha256(folder) == before) is same
+
+
+def test_more_examples_do_not_make_another_grammar_even_if_it_is_induced(folder: Path) -> None:
+    settings = folder / "domain.toml"
+    settings.write_text(settings.read_text().replace('kind = "grammar"', 'kind = "induced"'))
+    assert outputs_sha256(folder) is None
+    tiny_adapter(folder / "adapter-program.gguf", provenance=provenance())
+    assert resolve(folder).adapter is not None
+
+
+def test_the_outputs_of_a_schema_are_those_of_its_keywords(tmp_path: Path) -> None:
+    def sha256(schema: dict[str, Any]) -> str | None:
+        settings = 'name = "j"\n[constraint]\nkind = "json-schema"\nschema = "s.json"\n'
+        folder = write_domain(tmp_path, settings, [], {"s.json": json.dumps(schema)})
+        return outputs_sha256(folder)
+
+    assert sha256({"type": "integer"}) == sha256({"type": "integer", "description": "a number"})
+    assert sha256({"type": "integer"}) != sha256({"type": "integer", "minimum": 3})
 
 
 def test_the_adapter_is_in_the_folder_of_the_examples(folder: Path, own_adapter: Path, tmp_path: Path) -> None:
@@ -150,7 +224,7 @@ def test_the_tuned_table_applies_only_with_an_adapter(folder: Path, own_adapter:
     append_settings(folder, TUNED)
     options, default = resolve(folder), resolve(folder, adapter="none")
     assert (options.search.decoder, options.search.width, options.rerank) == ("beam", 3, 0.5)
-    assert (default.search.decoder, default.search.width, default.rerank) == ("speculative", 5, 0.0)
+    assert (default.search.decoder, default.search.width, default.rerank) == ("speculative", 5, 1.0)
     assert (options.n_best, default.n_best) == (3, 5)
 
 

@@ -260,4 +260,5 @@ def parse_of(fields: dict[str, Any]) -> Parse:
         trace=tuple(event for event in trace if not isinstance(event, Prompted)),
         usage=USAGE.validate_python(fields["usage"]),
         question=QUESTION.validate_python(fields["question"]),
+        notes=tuple(fields.get("notes", ())),
     )

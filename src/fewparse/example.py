@@ -84,6 +84,7 @@ class Parse:
     `confidence` is the calibrated probability that the program is right, and `decision` what to do with it; both
     are None without a calibration that fits (see `fewparse calibrate`). `question` is what to ask if the decision
     is `confirm`. `features` are the values from which the confidence is computed, if they were computed.
+    `notes` say what is doubtful about the best candidate, such as a number that the grammar does not allow.
     """
 
     utterance: str
@@ -104,6 +105,7 @@ class Parse:
     decision: Decision | None = None
     question: Question | None = None
     features: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parse as a JSON object."""
@@ -125,6 +127,7 @@ class Parse:
             "examples_used": len(self.examples),
             "examples_dropped": self.examples_dropped,
             "description_lines_dropped": self.prompt.lines_dropped,
+            "notes": list(self.notes),
             "usage": self.usage.as_dict(),
             "model": self.model,
         }

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -106,6 +107,7 @@ class Options:
     """The resolved options of a parser; without `retriever_model`, a retriever uses the model of the parser.
 
     If `server_grammar` is None, the grammar is sent to a server whose model reports no log-probabilities.
+    `adapter_note` is the reason why the domain's own adapter is not used although it is there.
     """
 
     target: Target
@@ -125,6 +127,7 @@ class Options:
     max_risk: float
     search: SearchSettings
     adapter: Adapter | None
+    adapter_note: str | None = None
 
     @staticmethod
     def resolve(domain: Domain, model: str = "", **given: Unpack[ParserOptions]) -> "Options":
@@ -139,7 +142,7 @@ class Options:
             raise UnknownName("target", target, TARGETS)
         in_paper_mode = table.paper if domain.paper is None else domain.paper
         requested = options.pop("adapter", NO_ADAPTER if in_paper_mode else None)
-        adapter = find_adapter(domain, target, model, requested)
+        adapter, note = find_adapter(domain, target, model, requested)
         provenance = adapter.provenance if adapter else None
         defaults = default_options(domain, target, provenance, in_paper_mode)
         known = {*defaults, *SEARCH_OPTIONS, "n_best"}
@@ -152,7 +155,7 @@ class Options:
         merged.setdefault("n_best", merged["width"])
         search = {name: merged.pop(name) for name in SEARCH_OPTIONS if name in merged}
         settings = SearchSettings(**search, paper=in_paper_mode)
-        resolved = Options(**merged, search=settings, adapter=adapter)
+        resolved = Options(**merged, search=settings, adapter=adapter, adapter_note=note)
         resolved.check()
         if resolved.vote and not table.has_executor:
             raise UsageError("a vote needs an executor, and the domain has none", "Omit --vote.")
@@ -280,10 +283,16 @@ def prepare(
     return domain.for_target(resolved.target), resolved
 
 
-def find_adapter(domain: Domain, target: Target, model: str, requested: str | Path | None) -> Adapter | None:
-    """Return the requested adapter, or the domain's own if the default model is used with the domain's grammar."""
+def find_adapter(
+    domain: Domain, target: Target, model: str, requested: str | Path | None
+) -> tuple[Adapter | None, str | None]:
+    """Return the adapter to use, and why the domain's own is not used although it is there.
+
+    The domain's own is used with the default model and the domain's own grammar, if it was tuned for this domain,
+    target and grammar. One that is requested is used for any domain and grammar.
+    """
     if requested == NO_ADAPTER:
-        return None
+        return None, None
     if requested is not None:
         adapter = read_adapter(user_path(requested))
         if adapter.provenance is not None and adapter.provenance.target != target:
@@ -291,8 +300,17 @@ def find_adapter(domain: Domain, target: Target, model: str, requested: str | Pa
                 f"{requested} was tuned for the target {adapter.provenance.target}, not for {target}",
                 f"Use that target, --target {adapter.provenance.target}, or another adapter.",
             )
-        return adapter
+        return adapter, None
     path = domain.adapter_path(target)
     if not is_default_model(model) or not domain.own_grammar or not exists(path):
-        return None
-    return read_adapter(path)
+        return None, None
+    adapter = read_adapter(path)
+    provenance, sha256 = adapter.provenance, partial(domain.constraint_kind.outputs_sha256, target)
+    other = None if provenance is None else provenance.other_use(domain.name, target, sha256)
+    if other is None:
+        return adapter, None
+    where = domain.name if domain.installed else domain.folder
+    return None, (
+        f"{path} is not used, because it was tuned for {other}: the model is prompted with examples instead. To "
+        f"tune a new one: fewparse tune {where}. To use this one all the same: --adapter {path}"
+    )

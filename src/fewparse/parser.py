@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fewparse.concurrent_parser import ConcurrentParser
 from fewparse.confidence.assess import Assessment, Assessor
 from fewparse.confidence.readings import run
+from fewparse.constrain.excluded_numbers import excluded_numbers
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
@@ -115,6 +116,8 @@ class Parser(ConcurrentParser):
             constraint=constraint if isinstance(constraint, str) else None,
             **options,
         )
+        if resolved.adapter_note is not None:
+            warnings.warn(resolved.adapter_note, stacklevel=2)
         parser = cls(
             prepared,
             open_model(model, progress, remote) if isinstance(model, str) else model,
@@ -172,6 +175,7 @@ class Parser(ConcurrentParser):
             settings = self._settings_for(utterance)
             found = decode(self.model, prompt, constraint, settings, usage, tee(trace.append, emit), cancel)
         ranked = self._candidates(utterance, found, constraint, without)
+        notes = self._notes(utterance, ranked, constraint)
         del found, constraint  # their parser states
         TRIMMER.trim()
         best = ranked[0] if ranked else None
@@ -197,6 +201,7 @@ class Parser(ConcurrentParser):
             decision=assessed.decision,
             question=assessed.question,
             features=assessed.features,
+            notes=notes,
         )
 
     def prompt(
@@ -304,6 +309,14 @@ class Parser(ConcurrentParser):
         excluded = {example.key for example in without}
         used = (example for example in self.domain.examples if example.key not in excluded)
         return alignment_of(tuple((example.utterance, example.output(self.options.target)) for example in used))
+
+    def _notes(self, utterance: str, ranked: Sequence[Candidate], constraint: Constraint) -> tuple[str, ...]:
+        """Return what a user should know about the best candidate."""
+
+        def accepts(text: str) -> bool:
+            return constraint.accepts(self.template.with_lead(text).encode())
+
+        return tuple(excluded_numbers(utterance, ranked[0].text, accepts)) if ranked else ()
 
     def _answer(self, program: str | None, assessed: Assessment) -> tuple[Any, str | None]:
         """Return the answer; a program that is executed on request only is not before it is confirmed."""

@@ -1,5 +1,7 @@
 """Mistakes on the command line: a clear message, the documented exit code and no traceback.
 
+Those that are typical of a first hour, and mistakes in a domain folder, are in `test_typical_mistakes.py`.
+
 Exit codes: 2 for a usage error, 1 for a failure, 130 for Ctrl-C. All tests run without model weights and
 without a network, so a mistake must be found before a model is downloaded or loaded.
 """
@@ -10,28 +12,18 @@ import pytest
 
 from fewparse.lm.weights import weights_path
 from support.cli_runner import HALL, CommandResult, fewparse, without_model
-from support.domain_files import trusted_starter
 
 TO_PARSE = ["parse", "starter", HALL]
 USAGE_ERRORS: dict[str, tuple[list[str | bytes], str, str]] = {
-    "domain": (
-        ["parse", "calender", HALL],
-        "unknown domain 'calender'",
-        "Did you mean calendar or overnight/calendar?",
-    ),
-    "model": ([*TO_PARSE, "--model", "embeded"], "unknown model 'embeded'", "Did you mean embedded[:NAME]?"),
     "decoder": ([*TO_PARSE, "--decoder", "beem"], "unknown decoder 'beem'", "Did you mean beam?"),
     "retriever": ([*TO_PARSE, "--retriever", "bm52"], "unknown retriever 'bm52'", "Did you mean bm25?"),
     "order": ([*TO_PARSE, "--order", "best-fist"], "unknown order 'best-fist'", "Did you mean best-first"),
-    "prompt": ([*TO_PARSE, "--prompt", "lips"], "unknown prompt 'lips'", "Did you mean lisp?"),
-    "target": ([*TO_PARSE, "--target", "progam"], "unknown target 'progam'", "Did you mean program?"),
     "option": ([*TO_PARSE, "--widht", "3"], "No such option: --widht", "--width"),
     "command": (["pars", "starter"], "No such command 'pars'", "Did you mean 'parse'?"),
     "missing domain": (["parse"], "Missing argument 'domain'", "Usage: fewparse parse"),
     "empty utterance": (["parse", "starter", ""], "the utterance is empty", ""),
     "blank utterance": (["parse", "starter", " \t"], "the utterance is empty", ""),
     "utterance not UTF-8": (["parse", "starter", b"lamp \xff"], "the utterance is not UTF-8 text", ""),
-    "no canonical utterances": ([*TO_PARSE, "--target", "canonical"], "lacks canonical utterances", "`program`"),
     "width zero": ([*TO_PARSE, "--width", "0"], "the width is 0", "between 1 and 100"),
     "not a number": ([*TO_PARSE, "--width", "five"], "'--width'", "valid integer"),
     "n-best zero": ([*TO_PARSE, "--n-best", "0"], "'--n-best'", "greater than or equal to 1"),
@@ -91,27 +83,3 @@ def test_a_truncated_model_file_is_rejected(size: int, tmp_path: Path) -> None:
     ended = parse_with(truncated, tmp_path)
     assert ended.code == 1
     assert ended.err.startswith(f"error: {truncated} cannot be loaded as a GGUF model: it is truncated\n")
-
-
-BROKEN = {
-    "settings": ("domain.toml", "width = 5", "widht = 5", "domain.toml:20: unknown key `search.widht`"),
-    "example": ("examples.jsonl", '"program": "(set (lamp hall) on)"', '"program" 5', "examples.jsonl:1:57: not"),
-    "grammar": ("grammar.lark", 'ROOM ")"', 'ROOMS ")"', "grammar.lark:6:24: `ROOMS` is not defined"),
-    "copy": ("domain.toml", '["NOTE"]', '["NOT"]', "unknown rule to copy 'NOT'"),
-    "executor": ("executor.py", "import re", "1 / 0", "executor.py cannot be loaded: ZeroDivisionError"),
-    "prompt": ("domain.toml", '"lisp"', '"lips"', "unknown prompt 'lips'"),
-}
-
-
-@pytest.mark.parametrize(("file", "right", "wrong", "problem"), BROKEN.values(), ids=BROKEN)
-def test_an_error_in_a_domain_folder_is_reported_before_the_model_is_loaded(
-    file: str, right: str, wrong: str, problem: str, tmp_path: Path
-) -> None:
-    folder = trusted_starter(tmp_path / "mine")
-    text = (folder / file).read_text()
-    assert right in text
-    (folder / file).write_text(text.replace(right, wrong, 1))
-    ended = fewparse("parse", str(folder), HALL, env=without_model(tmp_path))
-    assert problem in ended.err
-    assert ended.code in (1, 2)
-    assert ended.out == ""

@@ -15,7 +15,7 @@ from support.cli_runner import HALL, QUICK, CommandResult, fewparse, fewparse_pr
 KEYS = {
     *("utterance", "target", "output", "program", "answer", "answer_error", "failure", "candidates"),
     *("confidence", "decision", "question"),
-    *("examples_used", "examples_dropped", "description_lines_dropped", "usage", "model"),
+    *("examples_used", "examples_dropped", "description_lines_dropped", "notes", "usage", "model"),
 }
 REMOTE_USAGE = {"cached_requests", "retries", "cached_prompt_tokens", "cost"}
 """Counters that are positive only with a remote model."""

@@ -145,7 +145,7 @@ def test_any_notation_of_a_repeated_character_class_is_accepted(rule: str) -> No
 def test_an_unknown_rule_is_reported_with_suggestions() -> None:
     with pytest.raises(UnknownName, match="unknown rule to copy 'TEXTS'") as caught:
         copied("a", names=("TEXTS",))
-    assert caught.value.hint == "Did you mean TEXT? Or allow any text: --no-copy."
+    assert caught.value.hint == "Did you mean TEXT? Change `copy` in domain.toml, or allow any text: --no-copy."
 
 
 def test_several_rules_are_copied_each_with_its_own_characters() -> None:

@@ -199,12 +199,23 @@ def test_a_domain_without_a_grammar_gets_the_other_checks(make: Make) -> None:
 def test_an_adapter_is_stale_after_a_change_of_the_examples(make: Make) -> None:
     folder = make()
     sha256 = load_domain(folder).data_sha256("program")
-    path = write_adapter(folder / "adapter-program.gguf", provenance=provenance(data_sha256=sha256))
+    tuned = provenance(domain="lamps", data_sha256=sha256)
+    path = write_adapter(folder / "adapter-program.gguf", provenance=tuned)
     assert findings(folder) == []
     make({"utterance": "please, lamp on", "program": "(on lamp)"})
     (finding,) = report(folder).findings
     assert (finding.level, finding.kind, finding.location) == ("warning", "adapter", path.name)
     assert "--target program" in finding.message
+
+
+def test_an_adapter_for_another_grammar_is_not_used_which_is_a_warning(make: Make) -> None:
+    folder = make()
+    write_adapter(folder / "adapter-program.gguf", provenance=provenance(outputs_sha256="2" * 64))
+    (finding,) = report(folder).findings
+    assert (finding.level, finding.kind) == ("warning", "adapter")
+    assert finding.message.startswith(
+        "it is not used, because it was tuned for another grammar: fewparse tune lamps"
+    )
 
 
 def test_an_adapter_that_cannot_be_read_is_an_error(make: Make) -> None:

@@ -232,7 +232,7 @@ def test_a_missing_rule_to_copy_is_an_error_with_a_hint(home: Path, other: Path)
     (other / "rules.scfg").write_text(TABLES["rules.scfg"].replace("NOTE", "remark"))
     with pytest.raises(UnknownName, match="unknown rule to copy 'NOTE'") as caught:
         load_domain(home, grammar=other).check()
-    assert caught.value.hint == "Known: remark. Or allow any text: --no-copy."
+    assert caught.value.hint == "Known: remark. Change `copy` in domain.toml, or allow any text: --no-copy."
     load_domain(home, grammar=other, copy=False).check()
 
 
@@ -246,10 +246,12 @@ def test_a_missing_rule_to_copy_is_an_error_with_a_hint(home: Path, other: Path)
 def test_a_replaced_grammar_that_derives_nothing_is_rejected(
     source: str, hint: str, home: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "nothing.scfg"
-    path.write_text(source)
+    folder = tmp_path / "nothing"
+    folder.mkdir()
+    for name, text in {"start.scfg": source, "types.csv": "", "templates.csv": ""}.items():
+        (folder / name).write_text(text)
     with pytest.raises(ConstraintError, match="derives no text at all") as caught:
-        load_domain(home, grammar=path, copy=False).check()
+        load_domain(home, grammar=folder, copy=False).check()
     assert caught.value.hint == hint
 
 

@@ -357,11 +357,13 @@ def test_the_depth_of_programs_is_not_limited(merge: MergeLevel) -> None:
     assert parser.accepts("(f (f x))")
 
 
-def test_a_malformed_example_is_reported_with_its_number() -> None:
-    with pytest.raises(GrammarError, match=r"program 2:1:1: this \( is never closed\n    \(b \(c\)\n    \^"):
+def test_a_program_that_is_not_an_s_expression_is_reported_with_its_location() -> None:
+    message = r"program 2: the program is not an S-expression: this \( is never closed\n    \(b \(c\)\n    \^"
+    with pytest.raises(GrammarError, match=message) as caught:
         induce(["(a)", "(b (c)"])
-    with pytest.raises(GrammarError, match="program 1:1:2: a keyword alone is not a program"):
-        induce([" :a"])
+    assert "S-expressions only" in str(caught.value.hint)
+    with pytest.raises(GrammarError, match=r"pairs\.jsonl:7: .*: a keyword alone is not a program"):
+        induce([" :a"], locate=lambda number: f"pairs.jsonl:{number + 6}")
 
 
 def test_no_examples_and_unknown_levels_are_errors() -> None:

@@ -455,7 +455,7 @@ def test_an_adapter_of_another_tool_has_no_provenance_and_does_not_change_the_pr
 ) -> None:
     path = write_adapter(tmp_path / "other_tool.gguf")
     assert read_adapter(path).provenance is None
-    default = Parser.from_domain("starter", model, retriever="bm25")
+    default = Parser.from_domain("starter", model, retriever="bm25", adapter="none")
     parser = Parser.from_domain("starter", model, retriever="bm25", adapter=path)
     assert parser.model.name == f"{model.name} + other_tool.gguf"
     assert parser.prompt("lamp on") == default.prompt("lamp on")

@@ -26,11 +26,11 @@ def write_domain(
 
 
 def copy_starter(folder: Path) -> Path:
-    """Copy the starter domain to a new folder, which is not trusted."""
-    ignored = shutil.ignore_patterns("__pycache__")
+    """Copy the starter domain without its adapter to a new folder, which is not trusted."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.gguf")
     return Path(shutil.copytree(bundled_domains()["starter"], folder, ignore=ignored))
 
 
 def trusted_starter(folder: Path) -> Path:
-    """Copy the starter domain to a new folder, whose code the command line may run."""
+    """Copy the starter domain without its adapter to a new folder, whose code the command line may run."""
     return trust_folder(copy_starter(folder))

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from fewparse.errors import FewparseError, UsageError, listed
+from fewparse.errors import FewparseError, UsageError
 from fewparse.text import printable
 
 if TYPE_CHECKING:
-    from fewparse.domains.domain import Domain
-    from fewparse.example import Target
     from fewparse.lm.http.load import RemoteSettings
     from fewparse.lm.load import NamedModel
     from fewparse.lm.model import LanguageModel
@@ -112,17 +110,6 @@ def download_progress(what: str = "the model") -> Iterator[Callable[[str, int, i
     finally:
         if tasks:
             progress.stop()
-
-
-def warn_of_gaps(domain: "Domain", target: "Target") -> None:
-    """Warn of grammar names without productions, and of examples that the grammar does not derive."""
-    from fewparse.domains.examples import not_used
-    from fewparse.grammar.rules import undefined
-
-    if domain.language is not None and (names := sorted(undefined(domain.side(target)))):
-        warn(f"the grammar uses names without productions: {listed(names)}")
-    if domain.underivable:
-        warn(not_used(domain.underivable, len(domain.examples) + domain.underivable))
 
 
 def warn(message: str) -> None:

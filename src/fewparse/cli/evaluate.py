@@ -9,10 +9,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from fewparse.cli import options
-from fewparse.cli.console import echo, err, named_model, opened_model, warn, warn_of_gaps
+from fewparse.cli.console import echo, err, named_model, opened_model, warn
 from fewparse.cli.explain import usage_summary
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
+from fewparse.cli.warnings import warn_of_gaps
 from fewparse.confidence.assess import find_calibration
 from fewparse.confidence.calibration import Calibration
 from fewparse.domains.domain import Domain
@@ -175,7 +176,7 @@ def evaluation(
         **given,
     )
     loaded.require_code()
-    warn_of_gaps(loaded, resolved.target)
+    warn_of_gaps(loaded, resolved)
     items = load_split(loaded, split)[:limit]
     check_not_tuned_on(loaded, split, resolved.target, resolved.adapter)
     coverage = gold_coverage(loaded, resolved, items)

@@ -102,7 +102,7 @@ def make_translator(
     if scorer == "shortest":
         return Translator(grammar)
     if learn is not None and (programs := read_programs(learn)):
-        return Translator(grammar).with_learned_scorer(programs)
+        return Translator(grammar).with_learned_scorer(located.program for located in programs)
     if learn is None and loaded.unavailable is not None:
         if scorer == "learned":
             raise loaded.unavailable

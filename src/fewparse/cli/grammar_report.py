@@ -13,7 +13,7 @@ from fewparse.errors import FewparseError
 from fewparse.grammar.analysis.lint import lint_grammar
 from fewparse.grammar.analysis.statistics import Ambiguity, Statistics, ambiguity, statistics
 from fewparse.grammar.export.notations import to_lark
-from fewparse.grammar.induction.induce import MergeLevel, coverage, induce
+from fewparse.grammar.induction.induce import MergeLevel, coverage, induce, wider_level
 from fewparse.grammar.parsing.forest import ForestParser
 from fewparse.grammar.synchronous import Side
 from fewparse.text import to_json
@@ -121,7 +121,9 @@ def induce_grammar(
     ] = None,
 ) -> None:
     """Induce a grammar from example programs (S-expressions) and print it in Lark notation."""
-    induced = induce(read_programs(programs), merge)
+    given = read_programs(programs)
+    texts = [located.program for located in given]
+    induced = induce(texts, merge, locate=lambda number: given[number - 1].location)
     typer.echo(to_lark(induced.grammar), nl=False)
     literals = f" and literals ({', '.join(induced.literals)})" if induced.literals else ""
     err.print(
@@ -129,8 +131,11 @@ def induce_grammar(
         markup=False,
     )
     if held_out is not None:
-        covered = coverage(induced.grammar, read_programs(held_out))
+        others = [located.program for located in read_programs(held_out)]
+        covered = coverage(induced.grammar, others)
         total = covered.derived + len(covered.missed)
         err.print(f"covers {covered.derived} of {total} held-out programs ({covered.share:.1%})")
         for program in covered.missed[:MAX_MISSED]:
             err.print(f"  not covered: {program}", markup=False)
+        if covered.missed and (wider := wider_level(texts, merge, others)):
+            err.print(f"  --merge {wider[0]} covers {wider[1].derived} of {total}", markup=False)

@@ -2,12 +2,12 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.examples import numbered_examples
+from fewparse.domains.examples import EXAMPLES, locations, numbered_examples
 from fewparse.domains.load import find_domain, known_domains, load_domain
 from fewparse.errors import DataUnavailable, SourceError, UnknownName, UsageError
 from fewparse.files import bytes_of, exists, read_at_most, read_text, too_large, user_path
@@ -81,13 +81,23 @@ def resolve_grammar(source: str, dialect: Dialect | None = None) -> LoadedGramma
     return LoadedGrammar(load_grammar(path, dialect), None)
 
 
-def read_programs(source: str) -> list[str]:
+class LocatedProgram(NamedTuple):
+    """A program and where it is, for errors."""
+
+    program: str
+    location: str
+
+
+def read_programs(source: str) -> list[LocatedProgram]:
     """Read the programs of a domain or a .jsonl file, or the lines of any other file (- = standard input)."""
     path = user_path(source)
     if source in known_domains() or exists(path / "domain.toml"):
-        return [example.program for example in load_domain(source, allow_code=False).examples]
+        domain = load_domain(source, allow_code=False)
+        where = locations(domain.data_file(EXAMPLES))
+        return [LocatedProgram(e.program, where.get(e.key, source)) for e in domain.examples]
     if path.suffix == ".jsonl":
-        return [example.program for _, example in numbered_examples(path, ("program",))]
+        found = numbered_examples(path, ("program",))
+        return [LocatedProgram(example.program, f"{path}:{line}") for line, example in found]
     if source == "-":
         try:
             content = read_at_most(sys.stdin.buffer, bytes_of(FILE_BYTES))
@@ -98,4 +108,6 @@ def read_programs(source: str) -> list[str]:
             raise UsageError(f"standard input is not UTF-8 text (byte {error.start + 1})") from None
     else:
         text = read_text(path, SourceError)
-    return [line for line in text.split("\n") if line.strip()]
+    name = "standard input" if source == "-" else str(path)
+    lines = enumerate(text.split("\n"), 1)
+    return [LocatedProgram(line, f"{name}:{number}") for number, line in lines if line.strip()]

@@ -16,11 +16,11 @@ from fewparse.cli.console import (
     out,
     show_error,
     warn,
-    warn_of_gaps,
 )
 from fewparse.cli.explain import explain
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed, warn_of_code
+from fewparse.cli.warnings import warn_of_gaps
 from fewparse.errors import FewparseError, UsageError
 from fewparse.example import Parse, check_utterance
 from fewparse.lm.load import EMBEDDED
@@ -153,7 +153,7 @@ def parse(
         paper=paper,
     )
     check_context(context, utterance, loaded.template(resolved.prompt))
-    warn_of_gaps(loaded, resolved.target)
+    warn_of_gaps(loaded, resolved)
     if resolved.execute:
         warn_of_code(loaded)
     remote = remote_settings(
@@ -236,6 +236,8 @@ def show_parse(found: Parse, as_json: bool, n_best: int | None) -> None:
     if n_best is not None:
         for rank, candidate in enumerate(found.candidates, 1):
             out.print(f"    {rank}. {candidate.score:8.3f}  {candidate.text}", style="dim", markup=False)
+    for note in found.notes:
+        out.print(f"  note: {note}", style="yellow", markup=False)
     dropped = {"examples": found.examples_dropped, "lines of the description": found.prompt.lines_dropped}
     for what, count in dropped.items():
         if count:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fewparse.cli import options
-from fewparse.cli.console import err, named_model, opened_model, warn, warn_of_gaps
+from fewparse.cli.console import err, named_model, opened_model, warn
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed, warn_of_code
+from fewparse.cli.warnings import warn_of_gaps
 from fewparse.domains.load import load_domain
 from fewparse.errors import SourceError, UsageError
 from fewparse.files import read_text, user_path
@@ -190,7 +191,7 @@ def read_keys(path: Path | None) -> list[str]:
 def warn_of(served: "list[ServedDomain]") -> None:
     """Warn of gaps in grammars, calibrations for other settings, and domains whose programs are not executed."""
     for each in served:
-        warn_of_gaps(each.domain, each.options.target)
+        warn_of_gaps(each.domain, each.options)
         if each.options.execute:
             warn_of_code(each.domain)
         if (note := each.calibration_note) is not None:

@@ -42,7 +42,9 @@ def copied_characters(grammar: Grammar, names: Sequence[str]) -> dict[str, FreeT
     for name in names:
         if name not in grammar.rules:
             free = [rule for rule in grammar.rules if "__" not in rule and is_free_text(grammar, rule)]
-            raise UnknownName("rule to copy", name, free, "Or allow any text: --no-copy.")
+            raise UnknownName(
+                "rule to copy", name, free, "Change `copy` in domain.toml, or allow any text: --no-copy."
+            )
     return {name: free_text(grammar, name) for name in names}
 
 

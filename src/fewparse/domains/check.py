@@ -4,7 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from fewparse.constrain.copy_spans import can_be_copied
@@ -152,8 +152,11 @@ class Check:
         return self._domain.data != self._domain.folder
 
     def _not_derived(self, findings: list[Finding]) -> Iterator[Finding]:
-        """Yield how many examples of a benchmark the grammar does not derive."""
+        """Yield how many examples of a benchmark the grammar does not derive, and a setting by which it would."""
         locations = {finding.location for finding in findings if finding.kind == "ill-formed"}
+        missed = [located.example.program for located in self._examples if located.location in locations]
+        if missed and (wider := self._domain.constraint_kind.wider(missed)):
+            yield Finding("note", "constraint", wider)
         for held_out in (False, True):
             among = [located for located in self._examples if located.held_out == held_out]
             count = sum(located.location in locations for located in among)
@@ -251,10 +254,15 @@ class Check:
             except ModelError as error:
                 yield Finding("error", "adapter", error.message, path.name)
                 continue
-            if provenance is not None and provenance.data_sha256 != self._domain.data_sha256(target):
-                command = f"fewparse tune {self._domain.argument} --target {target}"
-                message = f"it was tuned on other examples: {command}"
+            if provenance is None:
+                continue
+            command = f"fewparse tune {self._domain.argument} --target {target}"
+            sha256 = partial(self._domain.constraint_kind.outputs_sha256, target)
+            if other := provenance.other_use(self._domain.name, target, sha256):
+                message = f"it is not used, because it was tuned for {other}: {command}"
                 yield Finding("warning", "adapter", message, path.name)
+            elif provenance.data_sha256 != self._domain.data_sha256(target):
+                yield Finding("warning", "adapter", f"it was tuned on other examples: {command}", path.name)
 
 
 def literals(grammar: Grammar) -> list[str]:

@@ -1,5 +1,6 @@
 """The kinds of `[constraint]` in domain.toml; each builds the constraint of a parse from a domain."""
 
+import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +16,11 @@ from fewparse.constrain.engine import Limits, check_size, to_llguidance
 from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.trie import Trie
 from fewparse.constrain.unconstrained import Unconstrained
+from fewparse.domains.examples import EXAMPLES, locations
 from fewparse.errors import ConstraintError, UsageError, listed
 from fewparse.example import Target
 from fewparse.grammar.export.notations import to_gbnf, useful_rules
-from fewparse.grammar.induction.induce import induce
+from fewparse.grammar.induction.induce import induce, wider_level
 from fewparse.grammar.induction.rule_writer import FREE_TEXT
 from fewparse.grammar.readers.leading_space import strip_leading_space
 from fewparse.grammar.readers.load import load_grammar
@@ -145,6 +147,17 @@ class ConstraintKind(ABC):
     def check(self, target: Target) -> None:  # noqa: B027 -- optional
         """Raise an error if the constraint cannot be built for a target."""
 
+    def outputs_sha256(self, target: Target) -> str | None:
+        """Return a hash of what defines the outputs for a target; None if nothing does but the examples or data.
+
+        An adapter is only used for the outputs for which it was tuned.
+        """
+        return None
+
+    def wider(self, programs: Sequence[str]) -> str | None:
+        """Return the setting by which more of these programs would be well-formed; None if there is none."""
+        return None
+
     @cached_property
     def utterances(self) -> dict[str, str]:
         """Canonical utterances of programs that are known, to which more are added."""
@@ -202,6 +215,14 @@ class GrammarConstraint(ConstraintKind):
         """Always true."""
         return True
 
+    def outputs_sha256(self, target: Target) -> str | None:
+        """Return a hash of the rules of one side, which comments, layout and order do not change."""
+        if self.grammar is None:
+            return None
+        side = trim(self.domain.side(target)).grammar
+        rules = sorted((name, sorted(map(repr, productions))) for name, productions in side.rules.items())
+        return hashlib.sha256(repr((side.start, rules)).encode()).hexdigest()
+
     def server_grammar(
         self, target: Target, utterance: str, template: Template, notation: GrammarNotation = "gbnf"
     ) -> str:
@@ -229,8 +250,8 @@ class InducedConstraint(GrammarConstraint):
 
     @property
     def copied_rules(self) -> tuple[str, ...]:
-        """The rule for free text of an induced grammar, if `copy` lists any rule."""
-        return (FREE_TEXT,) if self.settings.copy_rules else ()
+        """The rule for free text of an induced grammar, if it has one and `copy` lists any rule."""
+        return (FREE_TEXT,) if self.settings.copy_rules and FREE_TEXT in self.grammar.rules else ()
 
     @property
     def synchronous(self) -> bool:
@@ -240,7 +261,26 @@ class InducedConstraint(GrammarConstraint):
     @cached_property
     def grammar(self) -> Grammar:
         """The induced grammar, generalised according to `merge`."""
-        return induce((example.program for example in self.domain.examples), self.settings.merge).grammar
+        examples = self.domain.examples
+
+        def locate(number: int) -> str:
+            example = examples[number - 1]
+            where = locations(self.domain.data_file(EXAMPLES))
+            return where.get(example.key, f'the program of "{example.utterance}"')
+
+        return induce((example.program for example in examples), self.settings.merge, locate=locate).grammar
+
+    def outputs_sha256(self, target: Target) -> str | None:
+        """Return None: more examples change the grammar."""
+        return None
+
+    def wider(self, programs: Sequence[str]) -> str | None:
+        """Return the next merge level that derives more of the programs."""
+        own = [example.program for example in self.domain.examples]
+        if (found := wider_level(own, self.settings.merge, programs)) is None:
+            return None
+        level, covered = found
+        return f'merge = "{level}" under [constraint] derives {covered.derived} of {len(programs)}'
 
 
 class FiniteConstraint(ConstraintKind):

@@ -1,5 +1,6 @@
 """The constraints `json-schema` and `json-object`: programs are JSON texts."""
 
+import hashlib
 from functools import cached_property
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from fewparse.files import path_inside
 from fewparse.json_schema.document import Document, read_schema
 from fewparse.json_schema.translate import Translation, translate
 from fewparse.prompt import Template
+from fewparse.text import to_json
 from fewparse.vocabulary import BYTES, Vocabulary
 
 
@@ -54,6 +56,11 @@ class JsonObjectConstraint(ConstraintKind):
             message = f"the programs of the domain {self.domain.name} are JSON, without canonical utterances"
             raise UsageError(message, "Use the target `program`.")
         _ = self._constraint
+
+    def outputs_sha256(self, target: Target) -> str | None:
+        """Return a hash of the schema as it is enforced, which descriptions do not change."""
+        enforced = to_json([self._translation.schema, self._translation.definitions], sort_keys=True)
+        return hashlib.sha256(enforced.encode()).hexdigest()
 
     def canonical_program(self, program: str) -> str:
         """Return a JSON text in the one layout that is generated; raise `InvalidProgram` if it is not valid."""

@@ -1,5 +1,6 @@
 """Find a domain by its name or its folder, and load it."""
 
+import difflib
 import os
 import warnings
 from dataclasses import replace
@@ -16,7 +17,7 @@ from fewparse.domains.constraints import CONSTRAINT_KINDS
 from fewparse.domains.domain import Domain
 from fewparse.domains.examples import EXAMPLES, PAIR
 from fewparse.domains.schema import ConstraintTable, read_domain_table
-from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, UnknownName, UsageError
+from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, UnknownName, UsageError, shortened
 from fewparse.files import exists, path_inside, user_path
 from fewparse.registry import Registry
 
@@ -64,7 +65,7 @@ def find_domain(name_or_path: str | Path, data: Path | None = None, allow_code: 
     part_of_package = bundled_domains().get(name) or installed_domains().get(name)
     folder = part_of_package or user_path(name_or_path)
     if not os.path.isdir(folder):
-        raise UnknownName("domain", name, known_domains(), "Or give the path of a domain folder.")
+        raise unknown_domain(name, folder)
     if not exists(folder / SETTINGS):
         raise DomainError(
             "the folder has no domain.toml", folder, hint="`fewparse new NAME` creates a domain folder."
@@ -72,6 +73,32 @@ def find_domain(name_or_path: str | Path, data: Path | None = None, allow_code: 
     installed = part_of_package is not None or folder.absolute() in bundled_domains().values()
     table = read_domain_table(path_inside(folder, SETTINGS))
     return Domain(folder, table, (), folder, allow_code=allow_code or installed, installed=installed)
+
+
+def unknown_domain(name: str, path: Path) -> UsageError:
+    """Return the error for a domain that does not exist, with the most similar names or domain folders.
+
+    A name that starts like a path can only be a folder; any other can also be the name of a domain.
+    """
+    if os.path.exists(path):
+        return UsageError(f"{name} is not a folder", "Give the folder that contains its domain.toml.")
+    is_path = name.startswith((".", "~")) or path.is_absolute()
+    written = name.rstrip(f"/{os.sep}")
+    parent = written.removesuffix(path.name) or f".{os.sep}"
+    folders = [f"{parent}{folder}" for folder in domain_folders(path.parent)]
+    if not is_path:
+        return UnknownName("domain", name, [*known_domains(), *folders], "Or give the path of a domain folder.")
+    near = difflib.get_close_matches(written, folders, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}?" if near else "`fewparse new NAME` creates a domain folder."
+    return UsageError(f"there is no folder {shortened(name)}", hint)
+
+
+def domain_folders(parent: Path) -> list[str]:
+    """Return the names of the domain folders in a folder; none if it cannot be read."""
+    try:
+        return sorted(entry.name for entry in os.scandir(parent) if exists(parent / entry.name / SETTINGS))
+    except (OSError, ValueError):
+        return []
 
 
 def load_domain(
@@ -138,6 +165,8 @@ def with_kind(settings: ConstraintTable, kind: str, name: str) -> ConstraintTabl
     if isinstance(settings, table):
         return settings.model_copy(update={"kind": kind})
     shared = settings.model_dump(by_alias=True, include=set(ConstraintTable.model_fields))
+    if not CONSTRAINT_KINDS[kind].can_copy:
+        del shared["copy"]
     try:
         return table.model_validate(shared | {"kind": kind})
     except ValidationError as error:

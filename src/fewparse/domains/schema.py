@@ -100,6 +100,14 @@ class ConstraintTable(Table):
     copy_rules: Annotated[Names, Field(alias="copy")] = ()
     """Rules of the grammar whose text must be copied from the utterance."""
 
+    @field_validator("copy_rules")
+    @classmethod
+    def _are_rules(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        kind = info.data.get("kind")
+        if names and kind is not None and not CONSTRAINT_KINDS[kind].can_copy:
+            raise PydanticCustomError("copy", "the constraint `{kind}` has no rules to copy", {"kind": kind})
+        return names
+
 
 Tokens = Annotated[int, in_range("max_tokens")]
 

@@ -148,7 +148,7 @@ def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
     """Return everything except the models that the predictions of a parser depend on, as a JSON object."""
     resolved = asdict(options) | {"server_grammar": bool(options.server_grammar)}
     adapter = resolved.pop("adapter")
-    del resolved["retriever_model"], resolved["execute"], resolved["max_risk"]
+    del resolved["retriever_model"], resolved["execute"], resolved["max_risk"], resolved["adapter_note"]
     if not domain.template(options.prompt).has_description:
         del resolved["description_lines"]
     outputs = domain.known_outputs if domain.constraint_kind.finite else ()

@@ -1,5 +1,6 @@
 """LoRA adapters in GGUF files, with a record of how they were made."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,9 @@ class Provenance(BaseModel):
     """How an adapter was tuned; stored as JSON in the metadata of its file.
 
     It is for one `target` of a `domain`, with the template `prompt`, on the base model with the hash
-    `base_sha256`. `examples` is the number of training examples. `held_out` of them were used to choose the number
-    of `epochs`, and `held_out_correct` of those were parsed correctly.
+    `base_sha256`. `outputs_sha256` is a hash of the grammar of its outputs; None if that is made from examples, or
+    unknown. `examples` is the number of training examples. `held_out` of them were used to choose the number of
+    `epochs`, and `held_out_correct` of those were parsed correctly.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -29,12 +31,25 @@ class Provenance(BaseModel):
     base: str
     base_sha256: str
     data_sha256: str
+    outputs_sha256: str | None = None
     examples: int
     epochs: int
     held_out: int
     held_out_correct: int
     config: dict[str, float | int | list[str]]
     fewparse: str
+
+    def other_use(self, domain: str, target: str, outputs_sha256: Callable[[], str | None]) -> str | None:
+        """Return for what else than a domain and a target the adapter was tuned; None if for these.
+
+        A domain under another name with the same grammar, such as a copy, is the same. The hash of the grammar is
+        computed if it is needed.
+        """
+        if self.target != target:
+            return f"the target {self.target}"
+        if self.outputs_sha256 is not None:
+            return None if self.outputs_sha256 == outputs_sha256() else "another grammar"
+        return None if self.domain == domain else f"the domain {self.domain}"
 
 
 @dataclass(frozen=True)

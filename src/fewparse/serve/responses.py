@@ -94,6 +94,7 @@ class ParseResponse(Response):
     examples_used: int
     examples_dropped: int
     description_lines_dropped: int
+    notes: list[str]
     usage: dict[str, float | None]
     model: str
     details: ParseDetails | None = None

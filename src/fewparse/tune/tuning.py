@@ -205,6 +205,7 @@ class Tuning:
             base=self._model.name,
             base_sha256=self._model.sha256,
             data_sha256=self._domain.data_sha256(self._target),
+            outputs_sha256=self._domain.constraint_kind.outputs_sha256(self._target),
             examples=len(self._full_set),
             epochs=self.epochs,
             held_out=len(self._held_out),

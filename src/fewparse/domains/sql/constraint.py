@@ -22,6 +22,7 @@ from fewparse.domains.sql.reflect import reflect
 from fewparse.domains.sql.value_sets import value_sets
 from fewparse.domains.trust import not_trusted
 from fewparse.errors import DataUnavailable, DomainError, InvalidProgram, SqlError, UsageError
+from fewparse.example import Target
 from fewparse.files import exists, read_text
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
@@ -75,6 +76,10 @@ class SqlConstraint(GrammarConstraint):
     def utterances(self) -> dict[str, str]:
         """Canonical utterances of queries that are known, also from earlier runs."""
         return self._cache.utterances
+
+    def outputs_sha256(self, target: Target) -> str | None:
+        """Return None: new rows can change the grammar, which has the values of some columns."""
+        return None
 
     def store(self) -> None:
         """Store what is known about queries for later runs."""

@@ -18,11 +18,11 @@ seen.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from fewparse.errors import LimitExceeded, UnknownName, UsageError
+from fewparse.errors import GrammarError, LimitExceeded, UnknownName, UsageError, caret
 from fewparse.grammar.induction.rule_writer import (
     QUOTED,
     ROOT_SLOT,
@@ -39,22 +39,25 @@ from fewparse.grammar.induction.sexpr import (
     OPERATOR,
     Call,
     Form,
+    Malformed,
     Node,
     Signature,
     compact,
-    fail,
     is_keyword,
     parse_call,
+    read_expression,
     read_program,
 )
 from fewparse.grammar.parsing.chart import ChartParser
 from fewparse.grammar.rules import Grammar, Production, Ref, Text
 
 MergeLevel = Literal["strict", "typed", "loose", "open"]
+MERGE_LEVELS: tuple[MergeLevel, ...] = get_args(MergeLevel)
 APPLY_HEADS = ("call",)
 MAX_TOKENS = 1_500_000
 MAX_FUNCTIONS = 10_000
 MAX_ARGUMENTS = 5_000
+ONLY_S_EXPRESSIONS = "Grammars are induced from S-expressions only, as in (set lamp on). Else, write a grammar."
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 Fillers = dict[Filler, None]
 """An ordered set."""
@@ -85,17 +88,21 @@ class Coverage:
 
 
 def induce(
-    programs: Iterable[str], merge: MergeLevel = "typed", apply_heads: Collection[str] = APPLY_HEADS
+    programs: Iterable[str],
+    merge: MergeLevel = "typed",
+    apply_heads: Collection[str] = APPLY_HEADS,
+    locate: Callable[[int], str] = "program {}".format,
 ) -> InducedGrammar:
     """Induce a grammar that derives all of these programs, and others according to the merge level.
 
-    `apply_heads` are the heads that apply the function named after them. Raises `UnknownName` for an unknown
-    level, `UsageError` without programs, `GrammarError` for a program that is not an S-expression, and
-    `LimitExceeded` if the programs are too large or have too many functions.
+    `apply_heads` are the heads that apply the function named after them; `locate` returns where a program is, by
+    its number, for errors. Raises `UnknownName` for an unknown level, `UsageError` without programs,
+    `GrammarError` for a program that is not an S-expression, and `LimitExceeded` if the programs are too large or
+    have too many functions.
     """
-    if merge not in get_args(MergeLevel):
-        raise UnknownName("merge level", merge, get_args(MergeLevel))
-    trees = read_examples(programs)
+    if merge not in MERGE_LEVELS:
+        raise UnknownName("merge level", merge, MERGE_LEVELS)
+    trees = read_examples(programs, locate)
     if not trees:
         raise UsageError("cannot induce a grammar without programs", "Give at least one example.")
     observed = Observations(trees, merge, apply_heads)
@@ -128,7 +135,19 @@ def coverage(grammar: Grammar, programs: Sequence[str]) -> Coverage:
     return Coverage(len(texts) - len(missed), missed)
 
 
-def read_examples(programs: Iterable[str]) -> list[Node]:
+def wider_level(
+    programs: Sequence[str], merge: MergeLevel, others: Sequence[str]
+) -> tuple[MergeLevel, Coverage] | None:
+    """Return the next level whose grammar of `programs` derives more of the others; None if there is none."""
+    before = coverage(induce(programs, merge).grammar, others).derived
+    for level in MERGE_LEVELS[MERGE_LEVELS.index(merge) + 1 :]:
+        covered = coverage(induce(programs, level).grammar, others)
+        if covered.derived > before:
+            return level, covered
+    return None
+
+
+def read_examples(programs: Iterable[str], locate: Callable[[int], str]) -> list[Node]:
     """Parse the examples; raise `LimitExceeded` if all together are too large."""
     trees: list[Node] = []
     tokens = 0
@@ -137,15 +156,19 @@ def read_examples(programs: Iterable[str]) -> list[Node]:
         if tokens > MAX_TOKENS:
             message = f"the programs have more than {MAX_TOKENS:,} words and parentheses (at program {number})"
             raise LimitExceeded(message, "Induce the grammar from fewer programs.")
-        trees.append(read_example(source, number))
+        trees.append(read_example(source, number, locate))
     return trees
 
 
-def read_example(source: str, number: int) -> Node:
-    """Parse an example; error messages refer to it by its number."""
-    tree = read_program(source, f"program {number}")
-    if is_keyword(tree):
-        fail("a keyword alone is not a program", source, tree.at, f"program {number}")
+def read_example(source: str, number: int, locate: Callable[[int], str]) -> Node:
+    """Parse an example; raise `GrammarError` with its location if it is not an S-expression."""
+    try:
+        tree = read_expression(source, f"program {number}")
+        if is_keyword(tree):
+            raise Malformed("a keyword alone is not a program", tree.at)
+    except Malformed as error:
+        message = f"the program is not an S-expression: {error.reason}\n{caret(source, error.at)}"
+        raise GrammarError(message, locate(number), hint=ONLY_S_EXPRESSIONS) from None
     return tree
 
 

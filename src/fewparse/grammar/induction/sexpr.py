@@ -50,12 +50,28 @@ class Form:
 Node = Atom | Form
 
 
+class Malformed(Exception):
+    """A text that is not one S-expression: the reason, its offset, and a hint."""
+
+    def __init__(self, reason: str, at: int, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.at, self.hint = reason, at, hint
+
+
 def read_program(source: str, name: str = "<program>") -> Node:
     """Parse a source text that is a single expression of any depth.
 
     `name` is the file name in error messages. Raises `GrammarError` with line, column and caret, and
     `LimitExceeded` for a program that is too long.
     """
+    try:
+        return read_expression(source, name)
+    except Malformed as error:
+        fail(error.reason, source, error.at, name, error.hint)
+
+
+def read_expression(source: str, name: str) -> Node:
+    """Parse a source text like `read_program`; raise `Malformed` if it is not one expression."""
     if len(source) > MAX_PROGRAM_LENGTH:
         message = f"{name}: the program has {len(source):,} characters; at most {MAX_PROGRAM_LENGTH:,} are allowed"
         raise LimitExceeded(message, "Write one program per line.")
@@ -65,31 +81,26 @@ def read_program(source: str, name: str = "<program>") -> Node:
     while at < len(source):
         match = TOKEN.match(source, at)
         if match is None:
-            fail(
-                "this string is never closed",
-                source,
-                at,
-                name,
-                'A string ends with "; write \\" for a quote in it.',
-            )
+            hint = 'A string ends with "; write \\" for a quote in it.'
+            raise Malformed("this string is never closed", at, hint)
         kind, text = match.lastgroup, match.group()
         if kind == "close":
             if not still_open:
-                fail("this ) has no matching (", source, at, name)
+                raise Malformed("this ) has no matching (", at)
             still_open.pop()
         elif kind != "space":
             siblings = still_open[-1].items if still_open else found
             if not still_open and found:
-                fail("a program is one expression, but a second one starts here", source, at, name)
+                raise Malformed("a program is one expression, but a second one starts here", at)
             node: Node = Form(text, at) if kind == "open" else Atom(text, at)
             siblings.append(node)
             if isinstance(node, Form):
                 still_open.append(node)
         at = match.end()
     if still_open:
-        fail(f"this {still_open[-1].opening} is never closed", source, still_open[-1].at, name)
+        raise Malformed(f"this {still_open[-1].opening} is never closed", still_open[-1].at)
     if not found:
-        fail("the program is empty", source, 0, name)
+        raise Malformed("the program is empty", 0)
     return found[0]
 
 
