@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from support.cli_runner import QUICK, CommandResult, fewparse
+from fewparse.domains.load import load_domain
+from support.cli_runner import CommandResult, fewparse
+from test_documents import check_invocation, invocations
 
 KITCHEN = "turn on the lamp in the kitchen"
 
@@ -18,11 +20,46 @@ def created(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CommandResu
 
 def test_the_printed_command_parses_an_utterance(created: tuple[Path, CommandResult]) -> None:
     folder, ended = created
-    assert ended == CommandResult(0, f'Created {folder}. Try it:\n  fewparse parse {folder} "{KITCHEN}"\n', "")
-    tried = fewparse("parse", str(folder), KITCHEN, *QUICK)
-    assert (tried.code, tried.err) == (0, "")
-    assert tried.out.splitlines()[0] == KITCHEN
-    assert tried.out.splitlines()[2].startswith("  = ")
+    shown = f'Created {folder}. Try it:\n  fewparse parse {folder} "{KITCHEN}"\n'
+    assert ended == CommandResult(0, f"{shown}What to do next: {folder / 'README.md'}\n", "")
+    tried = fewparse("parse", str(folder), KITCHEN)
+    answer = '{"device": "lamp", "room": "kitchen", "state": "on"}'
+    assert tried == CommandResult(0, f"{KITCHEN}\n  (set (lamp kitchen) on)\n  = {answer}\n", "")
+
+
+def test_all_held_out_items_of_the_new_folder_are_right(created: tuple[Path, CommandResult]) -> None:
+    folder, _ = created
+    ended = fewparse("eval", str(folder))
+    assert ended.code == 0, ended.err
+    items = len(load_domain(folder).test_examples)
+    assert items >= 12
+    assert f"All {items} items are right." in ended.out
+    assert "tuned on 48 examples (adapter-program.gguf)" in " ".join(ended.out.split())
+
+
+def test_the_new_folder_has_nothing_to_complain_about(created: tuple[Path, CommandResult]) -> None:
+    folder, _ = created
+    ended = fewparse("check", str(folder), "--strict")
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_the_readme_of_the_new_folder_has_its_name_and_commands_that_exist(
+    created: tuple[Path, CommandResult],
+) -> None:
+    readme = created[0] / "README.md"
+    assert readme.read_text().startswith("# home\n")
+    found = invocations(readme)
+    assert [arguments[0] for arguments in found[:3]] == ["parse", "parse", "eval"]
+    for arguments in found:
+        check_invocation(arguments)
+
+
+def test_in_the_current_folder_the_printed_path_is_not_the_name_of_a_domain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = fewparse("new", "calendar")
+    assert "\n  fewparse parse ./calendar " in ended.out
 
 
 def test_the_executor_of_the_new_folder_runs(created: tuple[Path, CommandResult]) -> None:
@@ -35,7 +72,8 @@ def test_the_folder_has_the_given_name_and_only_the_source_files(created: tuple[
     folder, _ = created
     assert 'name = "home"' in (folder / "domain.toml").read_text()
     names = {path.name for path in folder.iterdir()} - {"__pycache__"}
-    assert names == {"domain.toml", "examples.jsonl", "test.jsonl", "grammar.lark", "executor.py"}
+    texts = {"README.md", "domain.toml", "examples.jsonl", "test.jsonl", "grammar.lark", "executor.py"}
+    assert names == {*texts, "adapter-program.gguf"}
 
 
 def test_an_existing_folder_is_not_overwritten(created: tuple[Path, CommandResult]) -> None:

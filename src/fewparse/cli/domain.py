@@ -1,6 +1,8 @@
 """`fewparse new`, `fewparse check` and `fewparse execute`: domain folders."""
 
+import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterable
 from importlib import resources
@@ -26,6 +28,7 @@ from fewparse.text import to_json
 from fewparse.vocabulary import Vocabulary
 
 NO_MODEL = "none"
+README = "README.md"
 STYLES: dict[Level, str] = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
@@ -110,12 +113,19 @@ def new(
         next_step = source.make(name, path)
     else:
         path = make_domain(name, path)
-        next_step = f'fewparse parse {path} "turn on the lamp in the kitchen"'
+        next_step = f'fewparse parse {as_argument(path)} "turn on the lamp in the kitchen"'
     try:
         trust_folder(path)
     except UsageError as error:
         warn(str(error))
     echo(f"Created {path}. Try it:\n  {next_step}")
+    if exists(path / README):
+        echo(f"What to do next: {path / README}")
+
+
+def as_argument(path: Path) -> str:
+    """Return a path as an argument that is not taken for the name of a domain."""
+    return shlex.quote(str(path) if path.is_absolute() or path.parts[:1] == ("..",) else f".{os.sep}{path}")
 
 
 def check_new(name: str, folder: Path) -> None:
@@ -133,10 +143,9 @@ def make_domain(name: str, folder: Path) -> Path:
     starter = Path(str(resources.files("fewparse.domains"))) / "starter"
     try:
         shutil.copytree(starter, folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
-        settings = folder / "domain.toml"
-        settings.write_text(
-            settings.read_text(encoding="utf-8").replace('"starter"', f'"{name}"'), encoding="utf-8"
-        )
+        for file, old, new in (("domain.toml", '"starter"', f'"{name}"'), ("README.md", "# starter", f"# {name}")):
+            text = (folder / file).read_text(encoding="utf-8")
+            (folder / file).write_text(text.replace(old, new, 1), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{folder} cannot be created: {os_reason(error)}") from None
     return folder
