@@ -84,7 +84,7 @@ class Parse:
     `confidence` is the calibrated probability that the program is right, and `decision` what to do with it; both
     are None without a calibration that fits (see `fewparse calibrate`). `question` is what to ask if the decision
     is `confirm`. `features` are the values from which the confidence is computed, if they were computed.
-    `notes` say what is doubtful about the best candidate, such as a number that the grammar does not allow.
+    `notes` say what is doubtful, such as a number of the utterance that the grammar does not allow.
     """
 
     utterance: str

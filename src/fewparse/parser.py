@@ -311,12 +311,12 @@ class Parser(ConcurrentParser):
         return alignment_of(tuple((example.utterance, example.output(self.options.target)) for example in used))
 
     def _notes(self, utterance: str, ranked: Sequence[Candidate], constraint: Constraint) -> tuple[str, ...]:
-        """Return what a user should know about the best candidate."""
+        """Return what a user should know about the candidates."""
 
         def accepts(text: str) -> bool:
             return constraint.accepts(self.template.with_lead(text).encode())
 
-        return tuple(excluded_numbers(utterance, ranked[0].text, accepts)) if ranked else ()
+        return tuple(excluded_numbers(utterance, [candidate.text for candidate in ranked], accepts))
 
     def _answer(self, program: str | None, assessed: Assessment) -> tuple[Any, str | None]:
         """Return the answer; a program that is executed on request only is not before it is confirmed."""
