@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from fewparse.domains.load import load_domain
 from fewparse.lm.adapter import read_adapter
 from fewparse.lm.catalogue import GEMMA3
 from fewparse.lm.gguf import file_sha256
+from fewparse.lm.load import EMBEDDED
+from fewparse.options import Options
 from fewparse.tune.config import TuneConfig
 from support.cli_runner import CommandResult, fewparse, fewparse_process, start_process, without_model
 from support.extras import need_stored, need_torch
@@ -41,16 +45,31 @@ def tuned(tiny: Path, switches: Path) -> CommandResult:
     return fewparse("tune", str(switches), "--model", f"gguf:{tiny}", *QUICK[:-2])
 
 
-def test_the_summary_shows_the_figures_and_how_to_use_the_adapter(
+def test_the_steps_are_explained_before_they_are_done(tuned: CommandResult, tiny: Path) -> None:
+    assert tuned.code == 0
+    explained = " ".join(tuned.err.split())
+    assert explained.startswith(
+        f"Tuning gguf:{tiny} on the 12 examples of switches (target program). 1. Choose the"
+    )
+    assert "train on 7 examples, and parse the other 5 after each epoch. The model has not seen these" in explained
+    assert "2. Train on all 12 examples for the chosen number of epochs, and write an adapter" in explained
+
+
+def test_the_summary_shows_the_learning_curve_its_meaning_and_the_next_steps(
     tuned: CommandResult, tiny: Path, switches: Path
 ) -> None:
     adapter = switches / "adapter-program.gguf"
-    assert (tuned.code, tuned.err) == (0, "")
-    first, held_out, file, next_step, calibration = tuned.out.splitlines()
-    assert first.startswith("switches, target program: 12 examples, 1 epochs, ")
-    assert held_out.startswith("  held-out examples: ")
-    assert held_out.endswith(" of 5 correct")
+    lines = tuned.out.splitlines()
+    assert lines[0].startswith("switches, target program: tuned on 12 examples, 1 epochs, ")
+    assert re.fullmatch(r"  loss +[▁-█]  [0-9.]+ to [0-9.]+", lines[1])
+    assert re.fullmatch(r"  held-out right +[▁-█]  [0-5] to [0-5] of 5; epoch 1 of 1 is chosen", lines[2])
+    *meaning, file, picture, next_step, calibration = lines[3:]
+    said = " ".join(" ".join(meaning).split())
+    assert re.match(r"[0-5] of 5 held-out examples were right after 1 epochs, before the model had learned ", said)
+    assert re.search(r" 5 examples only say that it is between [0-9]+% and [0-9]+% \(95% interval\)", said)
+    assert max(map(len, meaning)) <= 80
     assert file == f"  {adapter} (0.0 MB)"
+    assert picture == f"  {switches / 'adapter-program.svg'} (the learning curve)"
     arguments = f"{switches} --target program --model gguf:{tiny} --adapter {adapter}"
     assert next_step == f"  Try it: fewparse eval {arguments}"
     assert calibration == f"  Calibrate its confidence: fewparse calibrate {arguments}"
@@ -58,13 +77,31 @@ def test_the_summary_shows_the_figures_and_how_to_use_the_adapter(
     assert not list(switches.glob("*.tuning"))
 
 
+def test_an_adapter_is_no_longer_used_after_the_grammar_has_changed(tiny: Path, tmp_path: Path) -> None:
+    folder = make_switches(tmp_path / "switches").folder
+    path = tmp_path / "a.gguf"
+    ended = fewparse("tune", str(folder), "--model", f"gguf:{tiny}", *QUICK, "--out", str(path), "--json")
+    assert json.loads(ended.out)["outputs_sha256"] is not None
+    path.rename(folder / "adapter-program.gguf")
+    assert resolve(folder).adapter is not None
+    grammar = folder / "grammar.lark"
+    grammar.write_text(grammar.read_text().replace('"lamp"', '"lamp" | "fan"'))
+    assert "it was tuned for another grammar" in str(resolve(folder).adapter_note)
+
+
+def resolve(folder: Path) -> Options:
+    return Options.resolve(load_domain(folder), EMBEDDED)
+
+
 def test_json_has_the_path_and_the_provenance_of_the_adapter(tiny: Path, switches: Path, tmp_path: Path) -> None:
     path = tmp_path / "new" / "adapter.gguf"
     ended = fewparse(
         *("tune", str(switches), "--model", f"gguf:{tiny}", *QUICK, "--pool", "10", "--out", str(path), "--json")
     )
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.code == 0
+    assert "Train on all 10 examples for 1 epochs" in " ".join(ended.err.split())
     summary = json.loads(ended.out)
+    assert (summary["curve"]["held_out"], len(summary["curve"]["refit"])) == (0, 1)
     assert (summary["adapter"], summary["bytes"]) == (str(path), path.stat().st_size)
     figures = tuple(summary[name] for name in ("domain", "target", "examples", "epochs"))
     assert figures == ("switches", "program", 10, 1)
@@ -188,6 +225,6 @@ def test_ctrl_c_ends_a_run_with_130_and_the_same_command_resumes_it(
     assert b"Traceback" not in error
     assert (path.exists(), checkpoint.exists()) == (False, True)
     ended = fewparse(*command, "--json")
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.code == 0
     assert (path.exists(), checkpoint.exists()) == (True, False)
     assert json.loads(ended.out)["epochs"] == 200

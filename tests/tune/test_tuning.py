@@ -26,6 +26,7 @@ from support.tiny_model import write_tiny_model
 
 CONFIG = TuneConfig(rank=4, learning_rate=0.02, batch_size=5, epochs=3)
 ONE_EPOCH = replace(CONFIG, epochs=1, held_out=0.0)
+FILES = ["adapter.gguf", "adapter.svg"]
 STEPS = 15  # per epoch: two steps for 7 of 12 examples, then three for all
 EXECUTOR = """\
 from pathlib import Path
@@ -89,7 +90,8 @@ def test_the_provenance_has_target_data_and_every_hyperparameter(
     assert (provenance.examples, provenance.epochs) == (12, 3)
     assert (provenance.held_out, provenance.held_out_correct) == (5, 5)
     assert provenance.config == CONFIG.as_dict()
-    assert files_in_folder(uninterrupted.path) == ["adapter.gguf"]
+    assert provenance.outputs_sha256 == switches.constraint_kind.outputs_sha256("program")
+    assert files_in_folder(uninterrupted.path) == FILES
 
 
 def test_a_tuned_model_parses_its_training_examples(tiny: EmbeddedModel, switches: Domain, path: Path) -> None:
@@ -129,7 +131,8 @@ def test_an_interrupted_run_resumes_after_the_last_epoch_and_gives_the_same_adap
     first = max(step for step in (1, 3, 5, 7, 10, 13) if step <= at)
     assert steps == list(range(first, STEPS + 1))
     assert path.read_bytes() == uninterrupted.path.read_bytes()
-    assert files_in_folder(path) == ["adapter.gguf"]
+    assert path.with_suffix(".svg").read_bytes() == uninterrupted.path.with_suffix(".svg").read_bytes()
+    assert files_in_folder(path) == FILES
 
 
 def test_a_run_with_another_configuration_or_other_examples_starts_anew(
@@ -278,11 +281,11 @@ def test_a_full_disk_at_the_end_keeps_the_old_adapter_and_the_next_run_only_writ
         with pytest.raises(TuningError, match=r"adapter\.gguf cannot be written: No space left on device"):
             Tuning(switches, "program", tiny, ONE_EPOCH, path).run()
     assert path.read_bytes() == b"the old one"
-    assert files_in_folder(path) == ["adapter.gguf", "adapter.gguf.tuning"]
+    assert files_in_folder(path) == ["adapter.gguf", "adapter.gguf.tuning", "adapter.svg"]
     reports: list[Progress] = []
     Tuning(switches, "program", tiny, ONE_EPOCH, path, reports.append).run()
     assert (path.read_bytes(), reports) == (expected, [])
-    assert files_in_folder(path) == ["adapter.gguf"]
+    assert files_in_folder(path) == FILES
 
 
 @pytest.mark.parametrize(("max_size", "named"), [(4_000, "trial.gguf"), (40_000, "adapter.gguf.tuning")])

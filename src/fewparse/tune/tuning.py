@@ -23,8 +23,9 @@ from fewparse.lm.embedded import EmbeddedModel
 from fewparse.options import prepare
 from fewparse.parser import Parser
 from fewparse.tune.augment import augmenter_for
-from fewparse.tune.checkpoint import Checkpoint
+from fewparse.tune.checkpoint import Checkpoint, replacing
 from fewparse.tune.config import TuneConfig
+from fewparse.tune.curve import LearningCurve
 from fewparse.tune.dataset import TrainingSet
 from fewparse.tune.gguf_writer import write_adapter
 from fewparse.tune.lora import LoraModel
@@ -57,7 +58,10 @@ Report = Callable[[Progress], None]
 
 
 class Tuning:
-    """One tuning run: `run` writes the adapter to `path`; an interrupted run resumes after its last epoch."""
+    """One tuning run: `run` writes the adapter to `path`, and a picture of its learning curve beside it.
+
+    An interrupted run resumes after its last epoch.
+    """
 
     def __init__(
         self,
@@ -83,6 +87,8 @@ class Tuning:
         self._fit_set = self._training_set([examples[i] for i in order[held_out:]])
         self._full_set = self._training_set(examples)
         self._correct_by_epoch: list[int] = []
+        self._fit_losses: list[float] = []
+        self._refit_losses: list[float] = []
 
     @property
     def epochs(self) -> int:
@@ -102,17 +108,33 @@ class Tuning:
     def run(self) -> Adapter:
         """Choose the number of epochs, train on all examples, and write the adapter."""
         checkpoint = Checkpoint(self._path.with_name(self._path.name + CHECKPOINT_SUFFIX), self.key)
-        saved = checkpoint.load() or {"correct_by_epoch": [], "refitting": not self._held_out, "trainer": None}
+        saved = checkpoint.load() or {
+            "correct_by_epoch": [],
+            "fit_losses": [],
+            "refit_losses": [],
+            "refitting": not self._held_out,
+            "trainer": None,
+        }
         checkpoint.save(saved)  # fails before the first epoch, not after it, if the folder is not writable
         self._correct_by_epoch = saved["correct_by_epoch"]
+        self._fit_losses, self._refit_losses = saved["fit_losses"], saved["refit_losses"]
         state = saved["trainer"]
         if not saved["refitting"]:
             self._fit(checkpoint, state)
             state = None
         self._refit(checkpoint, state)
         write_adapter(self._path, self._lora_model, self._provenance)
+        with replacing(self._path.with_suffix(".svg")) as picture:
+            title = f"Tuning {self._domain.name}, target {self._target}"
+            picture.write_text(self.curve.svg(title), encoding="utf-8")
         checkpoint.remove()
         return read_adapter(self._path)
+
+    @property
+    def curve(self) -> LearningCurve:
+        """The loss of every epoch so far, and the accuracy on the held-out examples."""
+        losses = tuple(self._fit_losses), tuple(self._refit_losses)
+        return LearningCurve(*losses, tuple(self._correct_by_epoch), len(self._held_out), self.epochs)
 
     def _fit(self, checkpoint: Checkpoint, state: dict[str, Any] | None) -> None:
         """Train without the held-out examples until accuracy on these does not improve any more."""
@@ -131,7 +153,13 @@ class Tuning:
 
     def _save(self, checkpoint: Checkpoint, trainer: Trainer, refitting: bool) -> None:
         checkpoint.save(
-            {"correct_by_epoch": self._correct_by_epoch, "refitting": refitting, "trainer": trainer.state()}
+            {
+                "correct_by_epoch": self._correct_by_epoch,
+                "fit_losses": self._fit_losses,
+                "refit_losses": self._refit_losses,
+                "refitting": refitting,
+                "trainer": trainer.state(),
+            }
         )
 
     @property
@@ -144,8 +172,10 @@ class Tuning:
         before = fit_epochs * math.ceil(len(self._fit_set) / batch_size) if refitting else 0
         after = 0 if refitting else trainer.epochs * math.ceil(len(self._full_set) / batch_size)
         correct = self._correct_by_epoch[-1] if self._correct_by_epoch else None
+        losses: list[float] = []
 
         def after_step(step: int, loss: float) -> None:
+            losses.append(loss)
             if not math.isfinite(loss):
                 raise TuningError(f"the loss is {loss}", "Use a lower learning rate: halve --learning-rate.")
             self._report(
@@ -162,6 +192,7 @@ class Tuning:
             )
 
         trainer.run_epoch(after_step)
+        (self._refit_losses if refitting else self._fit_losses).append(sum(losses) / len(losses))
 
     def _count_correct(self) -> int:
         """Parse the held-out examples with constrained greedy decoding; return how many are correct."""
