@@ -1,11 +1,15 @@
 """`fewparse eval`: tables, splits, stored records and errors."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from fewparse.cli.evaluate import MAX_SHOWN
 from fewparse.domains.trust import trust_folder
+from fewparse.lm.catalogue import SMOLLM2_SHA256
+from support.adapters import provenance, write_adapter
 from support.cli_runner import fewparse
 from support.domain_files import to_json_lines
 from support.lamp_domain import make_lamps
@@ -18,30 +22,79 @@ def lamps(tmp_path: Path) -> str:
     return str(trust_folder(tmp_path / "lamps"))
 
 
+def title(out: str) -> str:
+    """Return the title, which is on several lines."""
+    return " ".join(out.split("\n\n")[0].split())
+
+
 def test_a_parser_is_evaluated_beside_the_baselines_without_a_model(lamps: str) -> None:
     done = fewparse("eval", lamps)
     assert done.code == 0, done.err
-    title, empty, heads, *table = done.out.splitlines()
-    assert title.startswith(
+    shown, quality, cost, items = done.out.split("\n\n", 3)
+    assert title(shown).startswith(
         "lamps: 2 test items, target canonical, 3 training examples, 2 in the prompt by bm25 (best-last)"
     )
-    assert title.endswith(", compared by answer; the constraint accepts 2 of 2 gold outputs")
-    assert not empty
-    assert heads.startswith("system  ")
-    assert [line.split("  ")[0] for line in table] == [
-        "no model: nearest training utterance, embedding",
-        "no model: nearest training utterance, bm25",
-        "no model: output with the best word alignment",
-        "no model: most similar canonical utterance, embedding",
-        "speculative W=3",
+    assert title(shown).endswith(", compared by answer; the constraint accepts 2 of 2 gold outputs")
+    assert " ".join(quality.split()).startswith("system accuracy (95% exact before by top top")
+    systems = [line for line in quality.splitlines() if re.search(r"  [01]\.[0-9]{2} ", line)]
+    starts = [*["no model: nearest"] * 2, "no model: output", "no model: most similar", "speculative W=3  "]
+    assert all(line.startswith(start) for line, start in zip(systems, starts, strict=True))
+    assert cost.splitlines()[-1].startswith("speculative W=3  ")
+    assert re.match(r"(All 2|[12] of 2) items are (right|wrong)", items)
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+ITEMS = [
+    {"utterance": "on lamp please", "program": "(on lamp)", "canonical": "switch on lamp"},
+    {"utterance": "off lamp please", "program": "(off piano)", "canonical": "switch off piano"},
+    {"utterance": "lamp " * 10_000, "program": "(off lamp)", "canonical": "switch off lamp"},
+]
+
+
+def test_wrong_items_are_listed_with_the_reason(lamps: str, tmp_path: Path) -> None:
+    (Path(lamps) / "test.jsonl").write_text(to_json_lines(ITEMS))
+    arguments = ("eval", lamps, "--out", str(tmp_path / "out"))
+    wrong, everything, nothing = (fewparse(*arguments, "--show", show).out for show in ("wrong", "all", "none"))
+    assert " of 3 items are wrong:\n" in wrong
+    assert "  1 not reachable: the constraint does not accept the gold output\n" in wrong
+    assert "\noff lamp please\n  gold       (off piano)\n  predicted  (" in wrong
+    assert "\n  gold       (off lamp)\n  predicted  -\n  other: the prompt needs " in wrong
+    assert wrong.count("\n  gold  ") == len(wrong_items(tmp_path / "out")) >= 2
+    assert [item["reason"] for item in wrong_items(tmp_path / "out")][-2:] == ["not reachable", "other"]
+    assert "\non lamp please\n" in everything
+    assert "gold  " not in nothing
+    assert "## Wrong items" in (tmp_path / "out" / "report.md").read_text()
+
+
+def wrong_items(folder: Path) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads((folder / "report.json").read_text())["wrong_items"]
+    return found
+
+
+def test_of_many_wrong_items_the_first_are_listed(lamps: str) -> None:
+    items = [
+        {"utterance": f"piano {i}", "program": "(on piano)", "canonical": "piano"} for i in range(MAX_SHOWN + 2)
     ]
+    (Path(lamps) / "test.jsonl").write_text(to_json_lines(items))
+    done = fewparse("eval", lamps, "--decoder", "greedy", "--max-tokens", "1")
+    assert done.out.count("\n  gold  ") == MAX_SHOWN
+    assert done.out.endswith("\n... and 2 more: --show all, or --out for a report of all\n")
+
+
+def test_the_title_names_the_adapter(lamps: str, tmp_path: Path) -> None:
+    own = provenance(SMOLLM2_SHA256, domain="lamps", target="canonical")
+    path = write_adapter(tmp_path / "mine.gguf", strength=0.0, provenance=own)
+    done = fewparse("eval", lamps, "--limit", "1", "--adapter", str(path), "--decoder", "greedy", "--show", "none")
+    assert done.code == 0, done.err
+    tuned = "tuned on 20 examples other than the present ones (mine.gguf), compared by answer"
+    assert f", 0 in the prompt, embedded:smollm2-135m {tuned}" in title(done.out)
 
 
 def test_the_title_names_another_model_for_retrieval(lamps: str, tmp_path: Path) -> None:
     name = f"gguf:{write_tiny_model(tmp_path / 'tiny.gguf')}"
     done = fewparse("eval", lamps, "--limit", "1", "--retriever", "lm", "--retriever-model", name)
     assert done.code == 0, done.err
-    assert f", 2 in the prompt by lm of {name} (best-last), embedded:" in done.out.splitlines()[0]
+    assert f", 2 in the prompt by lm of {name} (best-last), embedded:" in title(done.out)
 
 
 def test_all_decoders_are_compared_on_the_same_items_and_every_figure_is_json(lamps: str) -> None:
@@ -78,22 +131,21 @@ def test_failed_items_are_counted_separately_and_the_others_are_evaluated(lamps:
     (Path(lamps) / "test.jsonl").write_text(to_json_lines(items))
     done = fewparse("eval", lamps, "--decoder", "greedy", "--out", str(tmp_path / "out"))
     assert done.code == 0, done.err
-    title, _, heads, *table = done.out.splitlines()
-    assert title.endswith("; 1 items failed")
-    assert "  failed  " in heads
+    assert title(done.out).endswith("; 1 items failed")
+    assert "  failed\n" in done.out
     assert done.err.startswith("failed 1 times: the prompt needs 10")
     assert len(done.err.splitlines()) == 1
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert [(row["items"], row["failed"]) for row in report["rows"]] == [(2, 0)] * (len(table) - 1) + [(2, 1)]
+    assert [(row["items"], row["failed"]) for row in report["rows"]] == [(2, 0)] * 4 + [(2, 1)]
     assert "| failed |" in (tmp_path / "out" / "report.md").read_text()
 
 
 def test_the_training_split_is_evaluated_on_the_examples_beyond_the_pool(lamps: str) -> None:
     done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--target", "program")
     assert done.code == 0, done.err
-    assert done.out.startswith("lamps: 1 train items, target program, 3 training examples")
+    assert title(done.out).startswith("lamps: 1 train items, target program, 3 training examples")
     done = fewparse("eval", lamps, "--split", "train", "--decoder", "greedy", "--pool", "2")
-    assert done.out.startswith("lamps: 2 train items, target canonical, 2 training examples")
+    assert title(done.out).startswith("lamps: 2 train items, target canonical, 2 training examples")
 
 
 def test_another_data_file_is_a_split_and_is_compared_by_normal_form(lamps: str) -> None:
@@ -123,11 +175,9 @@ def test_without_a_constraint_no_gold_coverage_is_reported(lamps: str) -> None:
 def test_an_induced_constraint_can_be_evaluated_with_a_vote(lamps: str) -> None:
     done = fewparse("eval", lamps, "--constraint", "induced", "--target", "program", "--limit", "1", "--vote")
     assert done.code == 0, done.err
-    title, _, heads, *table = done.out.splitlines()
-    assert ", target program, " in title
-    assert title.endswith("; the constraint accepts 1 of 1 gold outputs")
-    assert "  by vote  " in heads
-    assert table[-1].startswith("speculative W=3  ")
+    assert ", target program, " in title(done.out)
+    assert title(done.out).endswith("; the constraint accepts 1 of 1 gold outputs")
+    assert "\nspeculative W=3  " in done.out
 
 
 @pytest.mark.parametrize(

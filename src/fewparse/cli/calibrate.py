@@ -8,6 +8,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, err, named_model, opened_model, out, warn
+from fewparse.cli.progress import ProgressLines
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
 from fewparse.confidence.assess import calibration_path
@@ -207,16 +208,19 @@ def progress_bar() -> Iterator[tuple[Callable[[str], None], Callable[[ItemProgre
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("preparing", total=None)
-        current = ["preparing"]
+        current, lines = ["preparing"], ProgressLines()
 
         def report(text: str) -> None:
             current[0] = text
             bar.update(task, description=text)
+            lines.show(text)
 
         def after(progress: ItemProgress) -> None:
             records = progress.result.records
             right = sum(record.correct_within(1) for record in records)
-            bar.update(task, description=f"{current[0]}: {right} of {len(records)} right")
+            text = f"{current[0]}: {right} of {len(records)} right"
+            bar.update(task, description=text)
+            lines.show(text)
 
         yield report, after
 

@@ -91,9 +91,12 @@ def named_model(name: str | None, remote: "RemoteSettings | None" = None) -> Ite
 
 @contextmanager
 def download_progress(what: str = "the model") -> Iterator[Callable[[str, int, int | None], None]]:
-    """Show a progress bar on standard error once a download starts; its total is None if it is unknown."""
+    """Show progress on standard error once a download starts; its total is None if it is unknown."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+    from fewparse.cli.progress import ProgressLines
+
+    lines = ProgressLines()
     labels = {"download": f"Downloading {what}", "unpack": f"Unpacking {what}"}
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
@@ -104,6 +107,8 @@ def download_progress(what: str = "the model") -> Iterator[Callable[[str, int, i
         if stage not in tasks:
             tasks[stage] = progress.add_task(labels[stage], total=total)
         progress.update(tasks[stage], completed=done if total is None else min(done, total))
+        of_total = "" if total is None else f" of {total / 1e6:.0f}"
+        lines.show(f"{labels[stage]}: {done / 1e6:.0f}{of_total} MB")
 
     try:
         yield report

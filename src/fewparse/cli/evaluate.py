@@ -1,16 +1,15 @@
 """`fewparse eval`: accuracy, cost and speed of a model on the held-out examples of a domain."""
 
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
-
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
+from typing import Annotated, Literal
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, err, named_model, opened_model, warn
 from fewparse.cli.explain import usage_summary
+from fewparse.cli.progress import counted
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
 from fewparse.cli.warnings import warn_of_gaps
@@ -23,8 +22,9 @@ from fewparse.evaluate.baselines import baselines
 from fewparse.evaluate.calibration import figures, judge_records
 from fewparse.evaluate.calibration import markdown as calibration_section
 from fewparse.evaluate.calibration_plots import RELIABILITY, RISK_COVERAGE, write_plots
-from fewparse.evaluate.gold_coverage import gold_coverage
+from fewparse.evaluate.gold_coverage import accepted_gold
 from fewparse.evaluate.metrics import Judge, count
+from fewparse.evaluate.plain_table import WIDTH
 from fewparse.evaluate.records import Records
 from fewparse.evaluate.report import (
     check_report,
@@ -40,17 +40,24 @@ from fewparse.evaluate.run import (
     TEST,
     Progress,
     Split,
+    SystemResult,
     check_not_tuned_on,
     every_decoder,
     load_split,
     parser_systems,
     run_evaluation,
 )
+from fewparse.evaluate.system import System
+from fewparse.evaluate.wrong_items import judged_items, report_items
 from fewparse.files import user_path
-from fewparse.lm.load import EMBEDDED, with_adapter
+from fewparse.lm.load import EMBEDDED, NamedModel, with_adapter
 from fewparse.lm.model import LanguageModel
 from fewparse.options import Options, ParserOptions, prepare
 from fewparse.text import to_json
+
+Show = Literal["wrong", "all", "none"]
+MAX_SHOWN = 20
+"""So many wrong items are listed."""
 
 
 def evaluation(
@@ -121,6 +128,12 @@ def evaluation(
         Path | None,
         options.option(options.OUTPUT, "Folder for records and report; an interrupted run continues from it."),
     ] = None,
+    show: Annotated[
+        Show,
+        options.option(
+            options.OUTPUT, "Items to list, with their gold and predicted programs: wrong | all | none."
+        ),
+    ] = "wrong",
     as_json: Annotated[
         bool, options.option(options.OUTPUT, "Print all figures as one JSON object.", "--json")
     ] = False,
@@ -179,8 +192,8 @@ def evaluation(
     warn_of_gaps(loaded, resolved)
     items = load_split(loaded, split)[:limit]
     check_not_tuned_on(loaded, split, resolved.target, resolved.adapter)
-    coverage = gold_coverage(loaded, resolved, items)
-    criterion = Judge(loaded).criterion
+    accepted = accepted_gold(loaded, resolved, items)
+    judge = Judge(loaded)
     folder = user_path(out) if out else None
     records = Records(folder / "records.jsonl" if folder else None)
     if folder:
@@ -211,49 +224,75 @@ def evaluation(
         chosen: dict[str, ParserOptions] = {name: {**shared, **own} for name, own in settings.items()}
         calibrated = used_calibration(loaded, opened, used) if calibration else None
         systems = parser_systems(loaded, opened, chosen, ranking, features=calibration)
-        with item_progress(len(items) * (len(simple) + len(systems)), systems[-1].name) as after:
+        with item_progress(len(items), systems) as after:
             results = run_evaluation(loaded, [*simple, *systems], items, split, records, after)
         outside = loaded.out_of_scope(OUT_OF_SCOPE_TEST) if calibrated and split == TEST else ()
         if outside:
-            with item_progress(len(outside), "") as after:
+            with item_progress(len(outside), systems[:1]) as after:
                 rejected = run_evaluation(loaded, systems[:1], outside, "out of scope", records, after)[0].records
     table = rows(results, systems[0].name)
-    retrieval = resolved.retriever + (f" of {ranking.name}" if ranking else "")
-    title = (
-        f"{loaded.name}: {len(items)} {split} items, target {resolved.target}, "
-        f"{len(loaded.examples)} training examples, {resolved.examples} in the prompt by {retrieval} "
-        f"({resolved.order}), {opened.name}, compared by {criterion}"
-    )
-    if resolved.search.paper:
-        title += "; paper mode"
-    title += "".join(f"; {note}" for note in loaded.data_notes)
-    if coverage is not None:
-        title += f"; the constraint accepts {coverage.correct} of {coverage.items} gold outputs"
-    if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):
-        title += f"; fewer examples on {shortened} items, where not all fit into the model's context"
-    if failed := failed_items(results):
-        title += f"; {failed} items failed"
-    accepted = None if coverage is None else coverage.correct
     usage = total_usage(results)
-    found: dict[str, object] = {"title": title, "criterion": criterion, "gold_coverage": accepted}
+    title = title_of(loaded, resolved, opened, ranking, f"{len(items)} {split} items", judge.criterion)
+    title += "".join(f"; {note}" for note in (*loaded.data_notes, *notes_of(results, accepted)))
+    judged = judged_items(items, results[len(simple)].records, accepted, judge.fails)
+    hint = loaded.constraint_kind.wider([item.gold for item in judged if item.reason == "not reachable"])
+    found: dict[str, object] = {"title": title, "criterion": judge.criterion}
+    found |= {"gold_coverage": None if accepted is None else sum(accepted)}
     found |= {"rows": table, "usage": usage.as_dict()}
+    found |= {"wrong_items": [item.as_dict() for item in judged if item.reason is not None]}
     section = ""
     if calibrated is not None:
-        judged = judge_records(calibrated, results[len(simple)].records, resolved.max_risk)
+        inside = judge_records(calibrated, results[len(simple)].records, resolved.max_risk)
         judged_outside = judge_records(calibrated, rejected, resolved.max_risk, False) if outside else []
-        found["calibration"] = confidence = figures(judged, judged_outside, resolved.max_risk)
+        found["calibration"] = confidence = figures(inside, judged_outside, resolved.max_risk)
         section = f"\n{calibration_section(confidence)}"
         if folder:
             write_plots(folder, confidence)
     report = to_json(found, indent=1)
     if folder:
         pictures = f"\n![reliability]({RELIABILITY}) ![risk and coverage]({RISK_COVERAGE})\n" if section else ""
-        write_report(folder, f"{report}\n", f"{title}\n\n{markdown(table)}{section}{pictures}")
-    echo(report if as_json else f"{title}\n\n{plain(table)}\n{section}".rstrip("\n"))
+        listed = f"\n## Wrong items\n\n```text\n{report_items(judged, hint=hint)}\n```\n"
+        write_report(folder, f"{report}\n", f"{title}\n\n{markdown(table)}{section}{pictures}{listed}")
+    if as_json:
+        echo(report)
+    else:
+        wrapped = textwrap.fill(title, WIDTH, break_long_words=False, break_on_hyphens=False)
+        echo(f"{wrapped}\n\n{plain(table)}\n{section}".rstrip("\n"))
+        if show != "none":
+            echo(f"\n{report_items(judged, show == 'all', None if show == 'all' else MAX_SHOWN, hint)}")
     if not (opened.local or as_json):
         echo(f"\n{usage_summary(usage)}")
     for reason, times in failures(results).most_common():
         err.print(f"failed {times} times: {reason}", markup=False)
+
+
+def title_of(
+    domain: Domain, resolved: Options, model: LanguageModel, ranking: NamedModel | None, items: str, criterion: str
+) -> str:
+    """Return what was evaluated: items, model and adapter, examples, and how programs are compared."""
+    name, adapter = model.name, resolved.adapter
+    if adapter is not None:
+        own = adapter.provenance
+        tuned = "" if own is None else f" on {own.examples} examples"
+        if own is not None and own.data_sha256 != domain.data_sha256(resolved.target):
+            tuned += " other than the present ones"
+        name = f"{name} tuned{tuned} ({adapter.path.name})"
+    prompt = f"{len(domain.examples)} training examples, {resolved.examples} in the prompt"
+    if resolved.examples:
+        retrieval = resolved.retriever + (f" of {ranking.name}" if ranking else "")
+        prompt += f" by {retrieval} ({resolved.order})"
+    paper = "; paper mode" if resolved.search.paper else ""
+    return f"{domain.name}: {items}, target {resolved.target}, {prompt}, {name}, compared by {criterion}{paper}"
+
+
+def notes_of(results: Sequence[SystemResult], accepted: Sequence[bool] | None) -> Iterator[str]:
+    """Yield what the title says about the items: gold outputs, dropped examples, failures."""
+    if accepted is not None:
+        yield f"the constraint accepts {sum(accepted)} of {len(accepted)} gold outputs"
+    if shortened := sum(record.examples_dropped > 0 for record in results[-1].records):
+        yield f"fewer examples on {shortened} items, where not all fit into the model's context"
+    if failed := failed_items(results):
+        yield f"{failed} items failed"
 
 
 def used_calibration(domain: Domain, model: LanguageModel, resolved: Options) -> Calibration:
@@ -266,16 +305,17 @@ def used_calibration(domain: Domain, model: LanguageModel, resolved: Options) ->
 
 
 @contextmanager
-def item_progress(total: int, shown: str) -> Iterator[Callable[[Progress], None]]:
-    """Show a progress bar on standard error, with the accuracy so far of the system of this name."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("parsing", total=total)
+def item_progress(total: int, systems: Sequence[System]) -> Iterator[Callable[[Progress], None]]:
+    """Show how many items all systems have parsed, and the accuracy of the first parser so far."""
+    with counted(total, "items") as report:
+        accuracy = ""
 
         def after(progress: Progress) -> None:
-            bar.advance(task)
-            if progress.result.name == shown:
-                correct = count([record.correct_within(1) for record in progress.result.records])
-                bar.update(task, description=f"accuracy {correct.value:.2f}")
+            nonlocal accuracy
+            name, records = progress.result.name, progress.result.records
+            if name == systems[0].name:
+                accuracy = f"accuracy {count([record.correct_within(1) for record in records]).value:.2f}"
+            if name == systems[-1].name:  # the systems run one after another on each item
+                report(len(records), accuracy)
 
         yield after

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from fewparse.cli import backend, options
 from fewparse.cli.console import echo, opened_model, out, warn
-from fewparse.cli.experiment_progress import duration, experiment_progress, similarity_progress
+from fewparse.cli.experiment_progress import experiment_progress, similarity_progress
+from fewparse.cli.progress import duration
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.report import PAGE, make_report
 from fewparse.cli.trust import code_allowed

@@ -8,10 +8,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from fewparse.cli.console import err
+from fewparse.cli.progress import ProgressLines, duration
 from fewparse.evaluate.run import Listener, Progress
-
-SECONDS_BETWEEN_LINES = 30.0
-"""Without a terminal, a line is printed at such intervals."""
 
 PAIRS_BETWEEN_LINES = 10_000
 
@@ -47,14 +45,6 @@ class ProgressState:
         self.text = ", ".join(parts)
 
 
-def duration(seconds: float) -> str:
-    """Return a time in hours, minutes or seconds."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{seconds / 3600:.1f} h"
-
-
 @contextmanager
 def experiment_progress(total: int, done: int, labels: dict[str, str]) -> Iterator[Listener]:
     """Show a bar on a terminal, or a line now and then elsewhere, on standard error; yields the listener."""
@@ -62,15 +52,12 @@ def experiment_progress(total: int, done: int, labels: dict[str, str]) -> Iterat
     columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
     with Bar(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("", total=total, completed=done)
-        printed = time.monotonic()
+        lines = ProgressLines()
 
         def listen(progress: Progress) -> None:
-            nonlocal printed
             state.add(progress)
             bar.update(task, completed=state.done, description=state.text)
-            if not err.is_terminal and time.monotonic() - printed > SECONDS_BETWEEN_LINES:
-                printed = time.monotonic()
-                err.print(f"{state.done} of {total}: {state.text}", markup=False)
+            lines.show(f"{state.done} of {total}: {state.text}")
 
         yield listen
 

@@ -1,6 +1,5 @@
 """`fewparse optimize`: choose the settings of a domain on its training examples."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from rich.progress import Progress as Bar
 
 from fewparse.cli import options
 from fewparse.cli.console import echo, err, named_model, opened_model, warn
-from fewparse.cli.experiment_progress import SECONDS_BETWEEN_LINES, duration
+from fewparse.cli.progress import ProgressLines, duration
 from fewparse.cli.remote import remote_settings
 from fewparse.cli.trust import code_allowed
 from fewparse.confidence.assess import calibration_path
@@ -156,7 +155,7 @@ def search_progress(budget: Budget) -> Iterator[tuple[Callable[[str], None], Lis
     columns = (BarColumn(20), TextColumn("{task.description}", markup=False))
     with Bar(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("", total=budget.seconds)
-        step, parses, printed = "", 0, time.monotonic()
+        step, parses, lines = "", 0, ProgressLines()
 
         def state() -> str:
             return f"{step}: {parses} parses, {duration(budget.spent)} of {duration(budget.seconds)}"
@@ -169,12 +168,10 @@ def search_progress(budget: Budget) -> Iterator[tuple[Callable[[str], None], Lis
             bar.update(task, completed=budget.spent, description=state())
 
         def listen(progress: Progress) -> None:
-            nonlocal parses, printed
+            nonlocal parses
             parses += 1
             bar.update(task, completed=budget.spent, description=state())
-            if not err.is_terminal and time.monotonic() - printed > SECONDS_BETWEEN_LINES:
-                printed = time.monotonic()
-                err.print(state(), markup=False)
+            lines.show(state())
 
         try:
             yield report, listen

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
 from rich.table import Table as ScreenTable
 from rich.text import Text
 
 from fewparse.cli import options
-from fewparse.cli.console import echo, err, opened_model, out, warn
+from fewparse.cli.console import echo, opened_model, out, warn
+from fewparse.cli.progress import counted
 from fewparse.cli.trust import code_allowed
 from fewparse.errors import UsageError
 from fewparse.experiment.folder import Item
@@ -170,12 +170,18 @@ def searched(results: Results, data: Path | None, allow_code: bool) -> Table:
     found = []
     by_model = finite_cells(results)
     total = sum(len(list(cell.finished())) for cells in by_model.values() for cell in cells)
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("exact search", total=total)
+    done = 0
+    with counted(total, "items by exact search") as report:
+
+        def after() -> None:
+            nonlocal done
+            done += 1
+            report(done, "")
+
         for name, cells in by_model.items():
             with opened_model(name) as model:
                 for cell in cells:
                     parser = cell_parser(results, cell, model, data, code_allowed(cell.domain, allow_code))
                     split = results.manifest.split
-                    found.append((cell, search_errors(parser, cell, split, progress=lambda: bar.advance(task))))
+                    found.append((cell, search_errors(parser, cell, split, progress=after)))
     return search_errors_table(found)

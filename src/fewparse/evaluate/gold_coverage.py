@@ -11,7 +11,13 @@ from fewparse.vocabulary import BYTES
 
 
 def gold_coverage(domain: Domain, options: Options, items: Sequence[Example]) -> Proportion | None:
-    """Return how many items have a gold output that the constraint accepts; None for unconstrained decoding.
+    """Return how many items have a gold output that the constraint accepts; None for unconstrained decoding."""
+    accepted = accepted_gold(domain, options, items)
+    return None if accepted is None else count(accepted)
+
+
+def accepted_gold(domain: Domain, options: Options, items: Sequence[Example]) -> list[bool] | None:
+    """Return for each item whether the constraint accepts its gold output; None for unconstrained decoding.
 
     If free text is copied from the utterance, each item has its own constraint.
     """
@@ -31,7 +37,7 @@ def gold_coverage(domain: Domain, options: Options, items: Sequence[Example]) ->
             flags.append(gold is not None and constraint.accepts(template.with_lead(gold).encode()))
         except LimitExceeded:  # a search would exceed the limit too
             flags.append(False)
-    return count(flags)
+    return flags
 
 
 def gold_output(domain: Domain, item: Example, target: Target) -> str | None:

@@ -64,6 +64,10 @@ class Judge:
         assert isinstance(self._domain.executor, DatabaseExecutor)
         return RowJudge(self._domain.executor)
 
+    def fails(self, program: str) -> bool:
+        """Return whether programs are compared by their answers, and this one has none."""
+        return self.criterion == "answer" and self._answer(program) is FAILED
+
     def execute(self, program: str) -> Any:
         """Return the cached answer of a program; raise `ExecutionError` if it fails."""
         if (answer := self._answer(program)) is FAILED:

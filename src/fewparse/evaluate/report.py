@@ -7,6 +7,7 @@ from typing import Any
 
 from fewparse.errors import ResultsError
 from fewparse.evaluate.metrics import Proportion, pair
+from fewparse.evaluate.plain_table import plain_table
 from fewparse.evaluate.run import SystemResult
 from fewparse.evaluate.summary import summarise
 from fewparse.files import check_replaceable, os_reason, write_atomically
@@ -18,6 +19,7 @@ ELSEWHERE = "Write the results to another folder (--out); the records of this on
 Row = dict[str, Any]
 OPTIONAL_COLUMNS = ("failed", "cost")
 """Columns that are omitted if they are empty in all rows."""
+COST_COLUMNS = ("items/s", "requests", "forward tokens", "cost")
 DIGITS = {"seconds": 4, "cost": 8}
 
 
@@ -134,14 +136,15 @@ def markdown_table(lines: Sequence[Sequence[str]], names: int = 1) -> str:
 
 
 def plain(rows: Sequence[Row]) -> str:
-    """Return the main figures as aligned plain text."""
-    lines = table(rows)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    aligned = []
-    for name, *figures in lines:
-        columns = (figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True))
-        aligned.append("  ".join([name.ljust(widths[0]), *columns]).rstrip())
-    return "\n".join(aligned)
+    """Return the main figures as plain text of 80 columns: correctness, then the cost of systems with a model."""
+    heads, *lines = table(rows)
+    cost = [i for i, head in enumerate(heads) if head in COST_COLUMNS]
+    quality = [i for i in range(len(heads)) if i not in cost]
+    with_model = [line for row, line in zip(rows, lines, strict=True) if row["requests"] > 0]
+    tables = [plain_table([[line[i] for i in quality] for line in (heads, *lines)])]
+    if with_model:
+        tables.append(plain_table([[line[i] for i in (0, *cost)] for line in (heads, *with_model)]))
+    return "\n\n".join(tables)
 
 
 def check_report(folder: Path) -> None:

@@ -89,8 +89,8 @@ class PromptPrefill:
         self.usage = replace(usage, requests=0, rounds=0)
 
 
-IGNORED_SUFFIXES = (".pyc", ".gguf", ".tuning", ".part", ".lock")
-IGNORED_NAMES = ("calibration.json", "out_of_scope", "feedback.sqlite")
+IGNORED_SUFFIXES = (".pyc", ".gguf", ".svg", ".tuning", ".part", ".lock")
+IGNORED_NAMES = ("README.md", "calibration.json", "out_of_scope", "feedback.sqlite")
 """Ends and starts of the names of files that have no influence on prompts; an adapter in use has its own entry."""
 
 
