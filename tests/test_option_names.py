@@ -3,12 +3,13 @@
 import inspect
 from dataclasses import fields
 
-from fewparse.cli import calibrate, evaluate, experiment, parse, reproduce, serve, tune
+from fewparse.cli import calibrate, evaluate, experiment, optimize, parse, reproduce, serve, tune
 from fewparse.client import RequestOptions
 from fewparse.domains.schema import ConstraintTable, DecisionTable, DomainTable, RetrieveTable, SearchTable
 from fewparse.experiment.grid import AXES
 from fewparse.lm.http.budget import BudgetLimits
 from fewparse.lm.http.load import RemoteSettings
+from fewparse.optimize.axes import SETTINGS
 from fewparse.options import SEARCH_OPTIONS, AllOptions
 from fewparse.retry import RetryPolicy
 from fewparse.serve.requests import ParseOptions
@@ -48,6 +49,12 @@ def test_options_of_calibrate_have_their_names_in_python() -> None:
     own = {"folds", "epochs", "negatives", "max_declined", "limit"}
     assert parameters(calibrate.calibrate) - own <= PYTHON | REMOTE
     assert set(SEARCH_OPTIONS) - {"seed"} <= parameters(calibrate.calibrate)
+
+
+def test_options_of_optimize_have_their_names_in_python() -> None:
+    own = {"minutes", "folds", "seed", "path", "dry_run"}
+    assert parameters(optimize.optimize_command) - own <= PYTHON | REMOTE
+    assert set(SETTINGS) <= parameters(optimize.optimize_command) & PYTHON
 
 
 def test_options_of_requests_have_their_names_in_python() -> None:

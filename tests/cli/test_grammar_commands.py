@@ -174,7 +174,8 @@ def test_induce_prints_a_grammar_and_its_coverage(tmp_path: Path) -> None:
 
 def test_check_passes_on_a_correct_domain_and_counts_its_examples() -> None:
     ended = fewparse("check", "calendar")
-    assert (ended.code, ended.out) == (0, "calendar: passed (738 examples, 80 held-out examples)\n")
+    assert ended.code == 0
+    assert ended.out.startswith("calendar: passed (738 examples, 80 held-out examples)\n  target ")
 
 
 def test_check_fails_on_a_leak_and_reports_it_in_json(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ COMMANDS = [
     "grammar induce",
     *("grammar export", "grammar tree", "data", "data get", "data import", "data list", "data path"),
     *("cache", "cache stats", "cache clear"),
-    *("calibrate", "feedback", "serve"),
+    *("calibrate", "optimize", "feedback", "serve"),
     *("feedback list", "feedback show", "feedback export", "feedback forget", "feedback review"),
 ]
 

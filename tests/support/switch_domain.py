@@ -28,6 +28,14 @@ EXAMPLES = tuple(
     for state in ("on", "off")
 )
 
+REPHRASED = tuple(
+    Example(utterance, example.program)
+    for example in EXAMPLES
+    for device, state, *_, room in [example.utterance.split()]
+    for utterance in (example.utterance, f"in the {room} the {device} {state} please")
+)
+"""The same examples, each in two wordings: enough for the word alignment to find many right programs."""
+
 
 def make_switches(folder: Path, examples: Sequence[Example] = EXAMPLES) -> Domain:
     """Write the domain to a folder and load it."""
