@@ -1,10 +1,8 @@
 """Choose settings with `fewparse optimize` from the plain defaults, and compare them with those chosen by hand.
 
-The search uses training examples only. The test set is parsed with the plain defaults, the settings that were found,
-and those of the domain, which were chosen by hand; all on the same items.
-Run: python benchmarks/optimize.py DOMAIN [TARGET] [MINUTES] [number of test items]; an interrupted run resumes. The
-settings in docs/experiments/optimize.md: calendar program 30, overnight/calendar canonical 30,
-overnight/housing canonical 30 (these need the dataset).
+The search uses training examples only. The test set is parsed with the plain defaults, with the settings that were
+found, and with those of the domain, which were chosen by hand; all on the same items.
+Run: python benchmarks/optimize.py DOMAIN [TARGET] [MINUTES] [number of test items]; an interrupted run resumes.
 """
 
 import json
@@ -39,7 +37,9 @@ def plain(domain: Domain) -> Domain:
 
 def searched(choice: Choice) -> ParserOptions:
     """Return a choice as options of a parser."""
-    return {**asdict(choice.configuration), "rerank": choice.rerank, "merge": None}  # type: ignore[typeddict-item,typeddict-unknown-key]
+    given = asdict(choice.configuration)
+    del given["merge"]
+    return {**given, "rerank": choice.rerank}  # type: ignore[typeddict-item]
 
 
 def main(name: str, target: Target, minutes: float, limit: int | None) -> None:
@@ -81,10 +81,8 @@ def test(
 ) -> dict[str, Any]:
     """Return the accuracies of choices and of the domain's own settings, and paired comparisons with these."""
     shared: ParserOptions = {"target": target, "adapter": NO_ADAPTER}
-    settings: dict[str, ParserOptions] = {
-        BY_HAND: shared,
-        **{name: {**{k: v for k, v in given.items() if k != "merge"}, **shared} for name, given in choices.items()},  # type: ignore[typeddict-item]
-    }
+    settings: dict[str, ParserOptions] = {BY_HAND: shared}
+    settings |= {name: {**given, **shared} for name, given in choices.items()}
     systems = parser_systems(domain, model, settings)
     results = run_evaluation(domain, systems, domain.test_examples[:limit], TEST, records)
     flags = {each.name: [record.correct_within(1) for record in each.records] for each in results}

@@ -165,7 +165,7 @@ def test_a_tuned_model_parses_parts_that_its_adapters_have_not_learned(
     repeated = {EXAMPLES[0].utterance, DUPLICATE.utterance}
     assert {e.utterance for e in domain.examples} - repeated <= utterances
     for part in found.parts:
-        made = part.adapter and part.adapter.provenance
+        made = None if part.adapter is None else part.adapter.provenance
         assert made is not None
         assert made.data_sha256 == part.domain.data_sha256("program") != domain.data_sha256("program")
         learned = {example.utterance.lower() for example in part.domain.examples}

@@ -9,7 +9,7 @@ from fewparse.example import TARGETS
 from fewparse.grammar.induction.induce import MergeLevel
 from fewparse.lm.model import LanguageModel
 from fewparse.optimize.settings_file import has_adapter
-from fewparse.optimize.space import EXAMPLES, RETRIEVERS, SEARCHES, WEIGHTS, Configuration, Space
+from fewparse.optimize.space import EXAMPLES, RETRIEVERS, SAMPLING, SEARCHES, WEIGHTS, Configuration, Space
 from fewparse.options import Options
 from fewparse.retrieve.retriever import ORDERS
 from fewparse.retrieve.retriever import RETRIEVERS as KNOWN_RETRIEVERS
@@ -26,8 +26,9 @@ def space_of(
 ) -> Space:
     """Return the space around the present settings, `options`; the settings in `given` are fixed.
 
-    `pool` is the number of examples that a prompt can have. Decoders that the model cannot run are left out.
+    `pool` is the number of examples that a prompt can have. Decoders that the model cannot serve are left out.
     """
+    options = options if model is None else options.for_model(model, domain)
     constraint = domain.table.constraint
     control = Configuration(
         target=options.target,
@@ -65,9 +66,9 @@ def searches(given: Mapping[str, Any], model: LanguageModel | None, left: list[s
     fixed = {name: given[name] for name in ("decoder", "width") if name in given}
     left += [f"{name}: given, {value}" for name, value in fixed.items()]
     found: Changes = []
-    for decoder, width in SEARCHES:
-        if DECODERS[decoder].needs_prefix and model is not None and not model.supports_prefix:
-            left.append(f"{decoder}: {model.name} does not continue partial outputs")
+    for decoder, width in SEARCHES if model is None or model.supports_logprobs else SAMPLING:
+        if model is not None and not DECODERS[decoder].can_use(model):
+            left.append(f"{decoder} {width}: {model.name} cannot serve it")
         elif fixed.get("decoder", decoder) == decoder:
             change: dict[str, Any] = (
                 {"decoder": decoder} if decoder == "greedy" else {"decoder": decoder, "width": width}

@@ -1,7 +1,7 @@
 """Parse held-out training examples with configurations, and find the weights of reranking that make them right."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
@@ -26,6 +26,7 @@ from fewparse.options import NO_ADAPTER, Options, ParserOptions
 from fewparse.parser import Parser
 from fewparse.rerank import Alignment, vote
 from fewparse.retrieve.retriever import Pool, Retriever, open_retriever
+from fewparse.search.decoder import DECODERS
 from fewparse.search.settings import MAX_WIDTH
 
 PREDICTED_FROM = {"description", "executor", "execute", "normal_form", "accepted", "database"}
@@ -140,7 +141,7 @@ class HeldOutScorer:
                 raise OutOfTime from None
             for configuration, result in zip(ordered, results, strict=True):
                 for index, record in zip(indices, result.records, strict=True):
-                    add(configuration, index, self._outcome(record))
+                    add(configuration, index, self._outcome(configuration, record))
 
     def _after(self, progress: Progress) -> None:
         """Count the time of a record of an earlier run; raise an error if every parse fails with it.
@@ -159,21 +160,11 @@ class HeldOutScorer:
             if self._failures[record.failure] >= max(ABORT_AFTER, self.max_concurrency):
                 raise ModelError(record.failure, "The same command continues the search.")
 
-    def _outcome(self, record: Record) -> Outcome:
-        correct = tuple(self._correct_at(record, weight) for weight in self._weights)
+    def _outcome(self, configuration: Configuration, record: Record) -> Outcome:
+        execute = self._judge.execute if self._options.vote else None
+        votes = self._options.vote or not DECODERS[configuration.decoder].needs_logprobs
+        correct = tuple(correct_at(record, weight, votes, execute) for weight in self._weights)
         return Outcome(correct, record.seconds + record.prompt_seconds)
-
-    def _correct_at(self, record: Record, weight: float) -> bool:
-        """Return whether the candidate is correct that is best at a weight of reranking."""
-        scores = [m + weight * (s - m) for s, m in zip(record.scores, record.model_scores, strict=True)]
-        best = max(range(len(scores)), key=lambda i: scores[i], default=None)
-        if best is None:
-            return False
-        if not self._options.vote:
-            return record.correct[best]
-        rows = zip(record.outputs, scores, record.programs, record.model_scores, strict=True)
-        voted = vote([Candidate(*row) for row in rows], self._judge.execute)
-        return record.correct[record.outputs.index(voted[0].text)]
 
     def _system(self, configuration: Configuration, number: int) -> HeldOutSystem:
         key = configuration, number
@@ -227,3 +218,17 @@ class HeldOutScorer:
                 domain = replace(domain, table=domain.table.model_copy(update={"constraint": changed}))
             self._domains[key] = domain.for_target(configuration.target)
         return self._domains[key]
+
+
+def correct_at(record: Record, weight: float, votes: bool, execute: Callable[[str], Any] | None) -> bool:
+    """Return whether the candidate is correct that is best at a weight of reranking, or by vote.
+
+    The record is of a parse at the weight 1.
+    """
+    scores = [m + weight * (s - m) for s, m in zip(record.scores, record.model_scores, strict=True)]
+    best = max(range(len(scores)), key=lambda i: scores[i], default=None)
+    if best is None or not votes:
+        return best is not None and record.correct[best]
+    rows = zip(record.outputs, scores, record.programs, record.model_scores, strict=True)
+    voted = vote([Candidate(*row) for row in rows], execute)
+    return record.correct[record.outputs.index(voted[0].text)]

@@ -12,10 +12,14 @@ from fewparse.grammar.induction.induce import MergeLevel
 from fewparse.retrieve.retriever import Order
 
 SEARCHES = (("greedy", 1), ("beam", 5), ("beam", 10), ("speculative", 5), ("speculative", 10))
+SAMPLING = (("sampling", 5), ("sampling", 10), ("sampling", 20))
 EXAMPLES = (5, 10, 20)
 RETRIEVERS = ("embedding", "bm25")
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
-"""The values that are tried besides the present ones. Weights of reranking cost no calls of the model."""
+"""The values that are tried besides the present ones.
+
+Models without log-probabilities have searches of their own. Weights of reranking cost no calls of the model.
+"""
 
 
 @dataclass(frozen=True)
