@@ -6,18 +6,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from fewparse.arguments import accepted_types, check_values
 from fewparse.domains.domain import Domain
+from fewparse.domains.files import adapter_name
 from fewparse.domains.functions import check_executor
-from fewparse.domains.load import load_domain
+from fewparse.domains.load import LOADING_TYPES, LoadingOptions, load_domain
 from fewparse.errors import UnknownName, UsageError
 from fewparse.example import TARGETS, Target
-from fewparse.files import exists, user_path
+from fewparse.files import user_path
 from fewparse.lm.adapter import Adapter, Provenance, read_adapter
 from fewparse.lm.load import EMBEDDED, is_default_model, known_kind
 from fewparse.lm.model import LanguageModel
 from fewparse.retrieve.retriever import ORDERS, RETRIEVERS, Order
 from fewparse.search.decoder import DECODERS
-from fewparse.search.settings import SearchSettings, check_range
+from fewparse.search.settings import RANGES, SearchSettings, check_range
 
 NO_ADAPTER = "none"
 PAPER_PROMPTS: dict[Target, str] = {"program": "lisp", "canonical": "canonical"}
@@ -82,23 +84,13 @@ class ParserOptions(CommonOptions, total=False):
     retriever_model: str | None
 
 
-class FromDomainOptions(CommonOptions, total=False):
+class FromDomainOptions(CommonOptions, LoadingOptions, total=False):
     """Options of `Parser.from_domain` beyond those in its signature, including those of loading a domain."""
 
-    data: Path | None
-    pool: int | None
-    grammar: Path | None
-    copy: bool | None
-    isolate_grammar: bool | None
-    allow_code: bool | None
-    paper: bool | None
 
-
-class AllOptions(FromDomainOptions, total=False):
+class AllOptions(ParserOptions, LoadingOptions, total=False):
     """The options of loading a domain and of a parser."""
 
-    retriever: str | None
-    retriever_model: str | None
     constraint: str | None
 
 
@@ -135,6 +127,7 @@ class Options:
 
         `model` is the name of the model: the domain's adapter is used with the default model only.
         """
+        check_values(given, OPTION_TYPES)
         table = domain.table
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         target = options.get("target", table.target)
@@ -157,9 +150,9 @@ class Options:
         settings = SearchSettings(**search, paper=in_paper_mode)
         resolved = Options(**merged, search=settings, adapter=adapter, adapter_note=note)
         resolved.check()
-        if resolved.vote and not table.has_executor:
+        if resolved.vote and not domain.has_executor:
             raise UsageError("a vote needs an executor, and the domain has none", "Omit --vote.")
-        if options.get("execute") and not table.has_executor:
+        if options.get("execute") and not domain.has_executor:
             raise UsageError(f"the domain {domain.name} has no executor", "Omit --execute.")
         if resolved.vote and not resolved.execute:
             raise UsageError(
@@ -256,31 +249,44 @@ def default_options(
 
 
 SEARCH_OPTIONS = tuple(SearchOptions.__annotations__)
-DOMAIN_OPTIONS = ("data", "pool", "constraint", "grammar", "copy", "isolate_grammar", "allow_code", "paper")
 
 
 def prepare(
-    domain: str | Path | Domain, model: str = EMBEDDED, **given: Unpack[AllOptions]
+    domain: str | Path | Domain,
+    model: str = EMBEDDED,
+    own_constraint: bool = True,
+    **given: Unpack[AllOptions],
 ) -> tuple[Domain, Options]:
     """Load a domain, resolve the options, make the examples for the target, and check everything.
 
-    This is done once, before a model is loaded. `model` is the name of the model.
+    This is done once, before a model is loaded. `model` is the name of the model; `own_constraint` is false if the
+    caller has another constraint than the domain's.
     """
-    options: dict[str, Any] = dict(given)
-    overrides = {name: value for name in DOMAIN_OPTIONS if (value := options.pop(name, None)) is not None}
-    if isinstance(domain, Domain):
-        if overrides:
-            raise UsageError(
-                f"`{next(iter(overrides))}` cannot be set for a domain that is already loaded",
-                "Pass it to `load_domain`, or pass the name of the domain instead of the object.",
-            )
-    else:
-        domain = load_domain(domain, **overrides)
+    domain, options = load_with_options(domain, **given)
     resolved = Options.resolve(domain, model, **options)
-    domain.check(resolved.target, resolved.prompt)
+    domain.check(resolved.target, resolved.prompt, own_constraint)
     if resolved.execute and domain.allow_code:
         check_executor(domain.executor)
     return domain.for_target(resolved.target), resolved
+
+
+def load_with_options(domain: str | Path | Domain, **given: Unpack[AllOptions]) -> tuple[Domain, CommonOptions]:
+    """Load a domain, unless it is loaded, and return it with the options that are not for loading."""
+    check_values(given, OPTION_TYPES)
+    options: Any = dict(given)
+    overrides = {name: value for name in LOADING_TYPES if (value := options.pop(name, None)) is not None}
+    if not isinstance(domain, Domain):
+        return load_domain(domain, **overrides), options
+    if overrides:
+        raise UsageError(
+            f"`{next(iter(overrides))}` cannot be set for a domain that is already loaded",
+            "Pass it to `load_domain`, or pass the name of the domain instead of the object.",
+        )
+    return domain, options
+
+
+OPTION_TYPES = {name: types for name, types in accepted_types(AllOptions).items() if name not in RANGES}
+"""The types of the options that are not numbers: those are checked with their ranges."""
 
 
 def find_adapter(
@@ -301,8 +307,8 @@ def find_adapter(
                 f"Use that target, --target {adapter.provenance.target}, or another adapter.",
             )
         return adapter, None
-    path = domain.adapter_path(target)
-    if not is_default_model(model) or not domain.own_grammar or not exists(path):
+    path = domain.find_data_file(adapter_name(target))
+    if path is None or not is_default_model(model) or not domain.own_grammar:
         return None, None
     adapter = read_adapter(path)
     provenance, sha256 = adapter.provenance, partial(domain.constraint_kind.outputs_sha256, target)

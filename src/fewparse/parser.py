@@ -1,6 +1,5 @@
 """The parser, from an utterance to a program; `Parser.parse` runs all steps in order."""
 
-import math
 import os
 import threading
 import warnings
@@ -12,6 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from fewparse.components import (
+    check_components,
+    check_request,
+    check_score,
+    check_vocabulary,
+    name_of,
+)
 from fewparse.concurrent_parser import ConcurrentParser
 from fewparse.confidence.assess import Assessment, Assessor
 from fewparse.confidence.readings import run
@@ -21,13 +27,19 @@ from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
 from fewparse.errors import IllFormedOutput, ParseCancelled, UsageError
 from fewparse.events import Event, Listener, Prompted, ignore
-from fewparse.example import Candidate, Example, Parse, check_utterance
+from fewparse.example import Candidate, Example, Parse
 from fewparse.lm.load import EMBEDDED, NamedModel, open_model, with_adapter
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
 from fewparse.lm.weights import Progress
 from fewparse.memory import TRIMMER
-from fewparse.options import FromDomainOptions, Options, prepare
+from fewparse.options import (
+    CommonOptions,
+    FromDomainOptions,
+    Options,
+    load_with_options,
+    prepare,
+)
 from fewparse.prompt import Prompt
 from fewparse.prompt_builder import PromptBuilder
 from fewparse.rerank import Reranker, alignment_of, vote
@@ -48,44 +60,70 @@ CANCEL_CHECK_SECONDS = 0.1
 class Parser(ConcurrentParser):
     """Parses utterances of a domain into well-formed programs with a language model.
 
-    `retriever` ranks the utterances of `domain.examples`; `constraint` is on outputs, compiled for the model's
-    vocabulary; `reranker` scores candidates. Each replaces the domain's default. `retriever_model` is used by
-    a retriever that needs a model; by default, it is that of the options, or `model`. With `features`, parses have
-    the features of their confidence even if it is not calibrated.
+    `model` and `retriever` are names or objects; without a retriever, the domain's is used. `retriever` ranks the
+    utterances of `domain.examples`; `constraint` is on outputs, compiled for the model's vocabulary, and replaces
+    the domain's; `reranker` scores candidates. `retriever_model` is that of a retriever that needs one, by default
+    `model`; one given by name is opened when it is needed, and closed by `close_retriever_model`. With `features`,
+    parses have the features of their confidence even if it is not calibrated. `remote` are the settings of models
+    behind a server; `progress` is called while weights are downloaded.
+
+    Options are given by name, such as `width=10`, or all of them, resolved, as `options`. By name, warnings tell
+    what the model cannot serve, and whether the domain is calibrated for other settings only; so do `notes`.
     """
 
     def __init__(
         self,
         domain: Domain,
-        model: LanguageModel,
-        options: Options,
+        model: str | LanguageModel = EMBEDDED,
+        options: Options | None = None,
         *,
-        retriever: Retriever | None = None,
-        retriever_model: LanguageModel | NamedModel | None = None,
+        retriever: str | Retriever | None = None,
+        retriever_model: str | LanguageModel | NamedModel | None = None,
         constraint: Constraint | None = None,
         reranker: Reranker | None = None,
         features: bool = False,
+        remote: "RemoteSettings | None" = None,
+        progress: Progress | None = None,
+        **given: Unpack[CommonOptions],
     ) -> None:
+        check_components(domain, model, options, retriever, retriever_model, constraint, reranker)
+        resolved_here = options is None
+        if options is None:
+            named = model if isinstance(model, str) else model.name
+            domain, options = prepare(
+                domain,
+                named,
+                constraint is None,
+                retriever=name_of(retriever),
+                retriever_model=name_of(retriever_model),
+                **given,
+            )
+        elif given or isinstance(retriever, str):
+            raise UsageError("options are given by name and as `options`", "Give one of them.")
+        opened = open_model(model, progress, remote) if isinstance(model, str) else model
+        check_vocabulary(constraint, opened)
         self.domain = domain
-        self.model = with_adapter(model, options.adapter)
+        self.model = with_adapter(opened, options.adapter)
         requested = options.search.decoder
         if constraint is not None and options.server_grammar is None:  # a server would use that of the domain
             options = replace(options, server_grammar=False)
         self.options = options = options.for_model(self.model, domain)
-        if retriever_model is None and options.retriever_model is not None:
-            retriever_model = NamedModel(options.retriever_model)
-        self.retriever_model = retriever_model
+        ranking = options.retriever_model if retriever_model is None else retriever_model
+        self.retriever_model = NamedModel(ranking, progress, remote) if isinstance(ranking, str) else ranking
         self.template = domain.template(options.prompt)
-        parts = {"retriever": retriever, "constraint": constraint, "reranker": reranker}
+        ranker = None if isinstance(retriever, str) else retriever
+        parts = {"retriever": ranker, "constraint": constraint, "reranker": reranker}
         replaced = next((name for name, part in parts.items() if part is not None), None)
         self.assessor = Assessor(domain, self.model, options, features, replaced)
         self._settings = replace(options.search, stop=self.template.stop.encode())
         self.notes = tuple(filter(None, (options.note_on(self.model, requested), self.assessor.note)))
         self._slots = threading.Semaphore(self.model.max_concurrency)
         self._pid = os.getpid()
-        self._prompts = PromptBuilder(domain, self.model, options, self.template, retriever, retriever_model)
+        self._prompts = PromptBuilder(domain, self.model, options, self.template, ranker, self.retriever_model)
         self._given_constraint = None if constraint is None else LeadConstraint(constraint, self.template.lead)
         self._given_reranker = reranker
+        for note in filter(None, (options.adapter_note, *self.notes) if resolved_here else ()):
+            warnings.warn(note, stacklevel=2)
 
     @classmethod
     def from_domain(
@@ -101,39 +139,22 @@ class Parser(ConcurrentParser):
         progress: Progress | None = None,
         **options: Unpack[FromDomainOptions],
     ) -> "Parser":
-        """Create a parser for a domain (by name, folder or object) and a model (by name or object).
+        """Load a domain by its name or folder, with the options for that, and create its parser.
 
-        `retriever_model` is the model of a retriever that needs one, by name or object: by default, `model`. One
-        given by name is opened when something must be computed with it; `close_retriever_model` closes it.
-        `remote` are the settings of a model behind a server; `progress` is called while weights are downloaded.
-        Warns if the domain is calibrated for other settings only.
+        The kind of `constraint` may be given by its name. The others are the arguments of `Parser`.
         """
-        prepared, resolved = prepare(
-            domain,
-            model if isinstance(model, str) else model.name,
-            retriever=retriever if isinstance(retriever, str) else None,
-            retriever_model=retriever_model if isinstance(retriever_model, str) else None,
-            constraint=constraint if isinstance(constraint, str) else None,
-            **options,
-        )
-        if resolved.adapter_note is not None:
-            warnings.warn(resolved.adapter_note, stacklevel=2)
-        parser = cls(
-            prepared,
-            open_model(model, progress, remote) if isinstance(model, str) else model,
-            resolved,
-            retriever=None if isinstance(retriever, str) else retriever,
-            retriever_model=(
-                NamedModel(retriever_model, progress, remote)
-                if isinstance(retriever_model, str)
-                else retriever_model
-            ),
+        loaded, parser_options = load_with_options(domain, constraint=name_of(constraint), **options)
+        return cls(
+            loaded,
+            model,
+            retriever=retriever,
+            retriever_model=retriever_model,
             constraint=None if isinstance(constraint, str) else constraint,
             reranker=reranker,
+            remote=remote,
+            progress=progress,
+            **parser_options,
         )
-        if parser.assessor.note is not None:
-            warnings.warn(parser.assessor.note, stacklevel=2)
-        return parser
 
     @classmethod
     def from_url(
@@ -166,7 +187,7 @@ class Parser(ConcurrentParser):
         `emit` receives the prompt and the events of the search. Examples in `without` are not used. Once `cancel`
         is set, in any thread, `ParseCancelled` is raised before the next call of the model.
         """
-        check_utterance(utterance)
+        check_request(utterance, context, without)
         usage, trace = Usage(), list[Event]()
         with self._slot(cancel):
             examples, prompt = self.prompt(utterance, context, without, usage)
@@ -273,8 +294,6 @@ class Parser(ConcurrentParser):
                 raise IllFormedOutput(f"the search returned {hypothesis.text!r}, which the constraint rejects")
             text = self.template.without_lead(hypothesis.text.decode(errors="replace"))
             score = hypothesis.score + bonus(text)
-            if not math.isfinite(score):
-                raise UsageError(f"the reranker returned a score of {text!r} that is not finite")
             program = self.domain.program_of(text, self.options.target)
             counted = hypothesis.share is not None
             logprobs = (None, None) if counted else (hypothesis.logprob, hypothesis.least_logprob)
@@ -294,7 +313,7 @@ class Parser(ConcurrentParser):
             reranker = self._estimate_alignment(without) if without else self._alignment
         else:
             return lambda output: 0.0
-        return lambda output: weight * reranker.score(utterance, output)
+        return lambda output: weight * check_score(output, reranker.score(utterance, output))
 
     @cached_property
     def _copies(self) -> Counter[tuple[str, str, str]]:
@@ -320,7 +339,7 @@ class Parser(ConcurrentParser):
 
     def _answer(self, program: str | None, assessed: Assessment) -> tuple[Any, str | None]:
         """Return the answer; a program that is executed on request only is not before it is confirmed."""
-        if program is None or not self.options.execute or not self.domain.table.has_executor:
+        if program is None or not self.options.execute or not self.domain.has_executor:
             return None, None
         if not self.domain.executes and assessed.decision in ("confirm", "decline"):
             return None, None

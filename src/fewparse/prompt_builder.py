@@ -14,7 +14,15 @@ from fewparse.lm.usage import Usage
 from fewparse.options import Options
 from fewparse.prompt import Pair, Prompt, Template
 from fewparse.retrieve.description import DescriptionLines
-from fewparse.retrieve.retriever import Pool, Retriever, ScoringRetriever, fit, open_retriever, ordered
+from fewparse.retrieve.retriever import (
+    Pool,
+    Retriever,
+    ScoringRetriever,
+    check_ranking,
+    fit,
+    open_retriever,
+    ordered,
+)
 
 
 class PromptBuilder:
@@ -52,7 +60,7 @@ class PromptBuilder:
         """
         pool = self._domain.examples
         wanted = self._options.examples
-        ranked = self._retriever.rank(utterance, usage) if wanted and pool else []
+        ranked = check_ranking(self._retriever.rank(utterance, usage), len(pool)) if wanted and pool else []
         excluded = {example.key for example in without}
         usable = (pool[i] for i in ranked if pool[i].key not in excluded)
         best_first = list(islice(usable, wanted))

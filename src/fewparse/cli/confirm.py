@@ -72,7 +72,7 @@ class Ending:
 
     def _outcome(self, found: Parse, program: str | None) -> Evaluation | None:
         """Return the answer of a confirmed program, unless programs are not executed."""
-        if not self._parser.options.execute or not self._parser.domain.table.has_executor:
+        if not self._parser.options.execute or not self._parser.domain.has_executor:
             return None
         if program == found.program and (found.answer is not None or found.answer_error is not None):
             return Evaluation(found.answer, found.answer_error)

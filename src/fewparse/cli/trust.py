@@ -45,6 +45,6 @@ def code_allowed(domain: str, allow_code: bool) -> bool:
 
 def warn_of_code(domain: Domain) -> None:
     """Warn that programs are not executed if the folder is not trusted."""
-    if domain.table.has_executor and not domain.allow_code:
+    if domain.has_executor and not domain.allow_code:
         message, hint = domain.not_trusted("executor")
         warn(f"{message}. {hint}")

@@ -106,6 +106,8 @@ def find_calibration(
     domain: Domain, model: LanguageModel, options: Options
 ) -> tuple[Calibration | None, str | None]:
     """Return the calibration of a domain for these settings; if it has others only, None and the reason."""
+    if not domain.has_folder:
+        return None, None
     of_target = [c for c in read_calibrations(calibration_path(domain)) if c.made_for.target == options.target]
     if not of_target:
         return None, None

@@ -207,7 +207,8 @@ class GrammarConstraint(ConstraintKind):
     @cached_property
     def grammar(self) -> Grammar | SynchronousGrammar | None:
         """The grammar of the file or folder; the texts of a synchronous one start without a space."""
-        opened = load_grammar(self.domain.grammar_path, self.settings.dialect, self.settings.start)
+        settings, given = self.settings, self.domain.given.language
+        opened = given or load_grammar(self.domain.grammar_path, settings.dialect, settings.start)
         return strip_leading_space(opened) if isinstance(opened, SynchronousGrammar) else opened
 
     @property

@@ -3,22 +3,29 @@
 import hashlib
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fewparse.constrain.state import Constraint
 from fewparse.datasets.storage import DATA_NOTES, read_data_notes
+from fewparse.domains.canonical import with_canonical
 from fewparse.domains.constraints import CONSTRAINT_KINDS, ConstraintKind
 from fewparse.domains.examples import EXAMPLES, OUT_OF_SCOPE, PAIR, UTTERANCE, numbered_examples, read_examples
-from fewparse.domains.functions import Function, database_executor, load_function
-from fewparse.domains.schema import DomainTable
-from fewparse.domains.trust import not_trusted
-from fewparse.errors import DomainError, ExecutionError, InvalidProgram, LimitExceeded, UsageError, caret
+from fewparse.domains.running import DomainFunctions
+from fewparse.domains.values import (
+    DomainParts,
+    ExampleSource,
+    GrammarSource,
+    given_examples,
+    given_values,
+)
+from fewparse.errors import DomainError, InvalidProgram, LimitExceeded, UsageError, caret
 from fewparse.example import Example, Target
-from fewparse.files import exists, path_inside, read_text
+from fewparse.files import path_inside, read_text
+from fewparse.grammar.readers.load import Dialect
 from fewparse.grammar.rules import Grammar
 from fewparse.grammar.synchronous import SynchronousGrammar
 from fewparse.grammar.translation.scorers import ScorerName
@@ -36,28 +43,47 @@ PLAIN = Template("plain", "", "", "")
 """A template without a lead, for constraints on outputs alone."""
 
 
-@dataclass(frozen=True)
-class Domain:
+@dataclass(frozen=True, init=False)
+class Domain(DomainFunctions):
     """The settings and examples of a domain, and its grammar, prompts and executor.
 
-    `folder` holds the settings (`table`), the grammar, prompt templates and the executor; `data` holds the
-    examples, usually in the same folder. `examples` is the pool of training examples. `own_grammar` is false if
-    the caller replaced the grammar; `underivable` counts examples of the pool that the grammar does not derive.
-    With `isolate_grammar`, a child process compiles the grammar first, so that one that breaks the engine is an
-    error. `allow_code` is whether the functions that domain.toml names may run; `installed` is whether the folder
-    is part of an installed package. `paper` switches paper mode on or off, instead of domain.toml.
+    In Python, it is made of `examples` (`Example` objects, or pairs of utterance and program), a `grammar` (text
+    in the `dialect` lark or scfg, a path, or an object; without one, it is induced from the examples), the
+    functions `executor` and `normal_form`, and settings, named as in domain.toml. `load_domain` makes the domain
+    of a folder.
+
+    `own_grammar` is false if the caller replaced the grammar; `underivable` counts examples of the pool that the
+    grammar does not derive. With `isolate_grammar`, a child process compiles the grammar first, so that one that
+    breaks the engine is an error. `paper` switches paper mode on or off, instead of domain.toml.
     """
 
-    folder: Path
-    table: DomainTable
-    examples: tuple[Example, ...]
-    data: Path
+    examples: tuple[Example, ...] = ()
     own_grammar: bool = True
     underivable: int = 0
     isolate_grammar: bool = False
-    allow_code: bool = True
-    installed: bool = False
     paper: bool | None = None
+
+    def __init__(
+        self,
+        name: str | None = None,
+        examples: Iterable[ExampleSource] = (),
+        grammar: GrammarSource | None = None,
+        executor: Callable[[str], Any] | None = None,
+        *,
+        normal_form: Callable[[str], Any] | None = None,
+        dialect: Dialect | None = None,
+        **parts: Unpack[DomainParts],
+    ) -> None:
+        values: dict[str, Any] = {**parts, "examples": examples}
+        if "table" not in parts:
+            table, given = given_values(name, grammar, dialect, executor, normal_form, parts)
+            values = {"table": table, "given": given, "examples": given_examples(examples)}
+        for field in fields(self):
+            default = None if field.default is MISSING else field.default
+            object.__setattr__(self, field.name, values.get(field.name, default))
+        if "table" not in parts:
+            rewritten = tuple(self._rewritten(i, example) for i, example in enumerate(self.examples, 1))
+            object.__setattr__(self, "examples", rewritten)
 
     @property
     def name(self) -> str:
@@ -67,32 +93,29 @@ class Domain:
     @property
     def argument(self) -> str:
         """How a command names the domain: by its folder, unless that is installed or of a dataset."""
-        in_folder = self.data == self.folder and not self.installed
+        in_folder = self.has_folder and not (self.is_benchmark or self.installed)
         return shlex.quote(str(self.folder)) if in_folder else self.name
 
     @cached_property
     def test_examples(self) -> tuple[Example, ...]:
         """The held-out examples of `test.jsonl`; none if there is no such file."""
-        return self.read_examples(TEST) if exists(self.data_file(TEST)) else ()
+        return self.read_examples(TEST) if self.find_data_file(TEST) else ()
 
     def out_of_scope(self, name: str = OUT_OF_SCOPE) -> tuple[Example, ...]:
         """Return the utterances of a file that no program expresses, as examples without a program."""
-        found = read_examples(path, UTTERANCE) if exists(path := self.data_file(name)) else ()
+        found = read_examples(path, UTTERANCE) if (path := self.find_data_file(name)) else ()
         return tuple(Example(example.utterance, "", context=example.context) for example in found)
 
     @cached_property
     def spare_examples(self) -> tuple[Example, ...]:
         """Training examples beyond the pool, for choosing settings."""
-        return self.read_examples(EXAMPLES)[len(self.examples) + self.underivable :]
+        read = self.read_examples(EXAMPLES) if self.has_folder else ()
+        return read[len(self.examples) + self.underivable :]
 
     @cached_property
     def data_notes(self) -> tuple[str, ...]:
         """What a report should say about the data, such as which training examples they are; usually nothing."""
-        return read_data_notes(self.data_file(DATA_NOTES))
-
-    def data_file(self, name: str) -> Path:
-        """Return the path of a file next to the examples; raise `DomainError` if it leads out of the folder."""
-        return path_inside(self.data, name)
+        return read_data_notes(path) if (path := self.find_data_file(DATA_NOTES)) else ()
 
     def read_examples(self, name: str, required: Sequence[str] = PAIR) -> tuple[Example, ...]:
         """Return the examples of a file next to the examples, with programs as the constraint writes them.
@@ -106,15 +129,18 @@ class Domain:
         try:
             return replace(example, program=self.constraint_kind.canonical_program(example.program))
         except InvalidProgram as error:
-            if self.data != self.folder:
+            if self.is_benchmark:
                 return example
             shown = f"the program {error.message}\n{caret(example.program, error.at or 0)}"
-            hint = f"{self._check_command} lists all such examples."
+            hint = f"{self.check_command} lists all such examples."
             raise DomainError(shown, path, line, hint=f"{error.hint} {hint}" if error.hint else hint) from None
 
-    def adapter_path(self, target: Target) -> Path:
-        """Return the path of the adapter for a target, next to the examples; the file may not exist."""
-        return self.data_file(f"adapter-{target}.gguf")
+    def _rewritten(self, number: int, example: Example) -> Example:
+        """Return an example that is given in Python, with its program as the constraint writes it."""
+        try:
+            return replace(example, program=self.constraint_kind.canonical_program(example.program))
+        except InvalidProgram as error:
+            raise UsageError(f"the program of example {number} {error.message}", error.hint) from None
 
     def data_sha256(self, target: Target) -> str:
         """Return a hash of all training data for a target: utterances, contexts and outputs of the pool."""
@@ -127,8 +153,7 @@ class Domain:
 
         The description in domain.toml comes before them.
         """
-        paths = (self.data_file(DESCRIPTION), path_inside(self.folder, DESCRIPTION))
-        path = next((path for path in paths if exists(path)), None)
+        path = self.find_data_file(DESCRIPTION) or self.find_file(DESCRIPTION)
         text = self.constraint_kind.description if path is None else read_text(path, DomainError)
         return tuple(line for line in text.split("\n") if line.strip())
 
@@ -201,15 +226,8 @@ class Domain:
         """
         if target == "program" or all(example.canonical for example in self.examples) or self.translator is None:
             return self
-        paired = [self._with_canonical(example, self.translator) for example in self.examples]
-        self.constraint_kind.store()
-        usable = tuple(example for example in paired if example is not None)
-        if not usable:
-            raise UsageError(
-                f"the grammar derives the program of none of the {len(paired)} examples of {self.name}",
-                f"{self._check_command} shows where each of them fails.",
-            )
-        return self.with_examples(usable, self.underivable + len(paired) - len(usable))
+        usable = with_canonical(self, self.translator)
+        return self.with_examples(usable, self.underivable + len(self.examples) - len(usable))
 
     def with_examples(self, examples: tuple[Example, ...], underivable: int) -> "Domain":
         """Return the domain with another pool of examples, and with what is loaded already."""
@@ -218,21 +236,9 @@ class Domain:
         changed.__dict__.update(loaded, constraint_kind=self.constraint_kind.for_domain(changed))
         return changed
 
-    def _with_canonical(self, example: Example, translator: Translator) -> Example | None:
-        known = self.constraint_kind.utterances
-        if not example.canonical and example.program not in known:
-            translation = translator.to_utterance(example.program)
-            if translation.best is None and self.data != self.folder:
-                return None
-            if translation.best is None:
-                message = f"the program {example.program} {translation.error}"
-                hint = f"{self._check_command} lists all such examples."
-                raise DomainError(message, self.data / EXAMPLES, hint=hint)
-            known[example.program] = translation.best
-        return replace(example, canonical=example.canonical or known[example.program])
-
     @property
-    def _check_command(self) -> str:
+    def check_command(self) -> str:
+        """The command that checks the domain."""
         return f"`fewparse check {self.argument}{'' if self.own_grammar else f' --grammar {self.grammar_path}'}`"
 
     def without_foreign_canonical(self, example: Example) -> Example:
@@ -250,8 +256,8 @@ class Domain:
     def template(self, name: str | None = None) -> Template:
         """Return a prompt template by name, of the folder or a bundled one, with the domain's description."""
         name = name or self.table.prompt[self.table.target]
-        path = path_inside(self.folder, name if name.endswith(".toml") else f"{name}.toml")
-        if name != "domain" and exists(path):
+        path = self.find_file(name if name.endswith(".toml") else f"{name}.toml")
+        if name != "domain" and path is not None:
             template = read_template(read_text(path, DomainError, SETTINGS_BYTES), path)
         else:
             template = bundled_template(name)
@@ -301,64 +307,18 @@ class Domain:
     def _programs(self) -> dict[str, str]:
         return {e.canonical: e.program for e in reversed(self.known_outputs) if e.canonical is not None}
 
-    @cached_property
-    def executor(self) -> Function | None:
-        """The function that executes programs, loaded on first use; raises `UsageError` if code may not run."""
-        if self.table.database is None:
-            return self._function("executor", self.table.executor)
-        if not self.allow_code:
-            raise UsageError(*self.not_trusted("executor"))
-        return database_executor(self.table.database, self.data)
+    def check(self, target: Target | None = None, prompt: str | None = None, own_constraint: bool = True) -> None:
+        """Load everything that a parse needs, so that mistakes are reported before a model is loaded.
 
-    @cached_property
-    def normal_form(self) -> Function | None:
-        """The function that normalises programs for comparison, loaded like the executor."""
-        return self._function("normal_form", self.table.normal_form)
-
-    def _function(self, key: str, name: str | None) -> Function | None:
-        if name is None:
-            return None
-        if not self.allow_code:
-            raise UsageError(*self.not_trusted(key))
-        return load_function(self.folder, key, name, self.installed)
-
-    def not_trusted(self, key: str) -> tuple[str, str]:
-        """Return why a function is not run, or a database is not opened, and what to do."""
-        is_database = key == "executor" and self.table.database is not None
-        return not_trusted(self.folder, "database" if is_database else key)
-
-    def require_code(self) -> None:
-        """Raise `UsageError` if domain.toml names functions that are used without a request and may not run."""
-        for key, used in (("executor", self.executes), ("normal_form", self.table.normal_form is not None)):
-            if used and not self.allow_code:
-                raise UsageError(*self.not_trusted(key))
-
-    @property
-    def executes(self) -> bool:
-        """Whether programs are executed without a request: there is an executor, and `execute` is `always`."""
-        return self.table.has_executor and self.table.execute == "always"
-
-    def execute(self, program: str) -> Any:
-        """Return the denotation of a program, a JSON value; raise `ExecutionError` if it has none."""
-        if not self.table.has_executor:
-            raise ExecutionError(f"the domain {self.name} has no executor")
-        if not self.allow_code:
-            raise ExecutionError(*self.not_trusted("executor"))
-        assert self.executor is not None
-        try:
-            self.constraint_kind.check_executable(program)
-        except InvalidProgram as error:
-            raise ExecutionError(f"the program {error.message}", error.hint) from None
-        return self.executor(program)
-
-    def check(self, target: Target | None = None, prompt: str | None = None) -> None:
-        """Load everything that a parse needs, so that mistakes are reported before a model is loaded."""
+        The constraint of the domain is not needed if `own_constraint` is false.
+        """
         target = target or self.table.target
         needed = (*self.examples, *(self.known_outputs if self.constraint_kind.finite else ()))
         missing = target == "canonical" and not all(example.canonical for example in needed)
         if missing and not self.constraint_kind.synchronous:
             raise UsageError(f"the domain {self.name} lacks canonical utterances", "Use the target `program`.")
-        self.constraint_kind.check(target)
+        if own_constraint:
+            self.constraint_kind.check(target)
         _ = self.fold, self.template(prompt)
         if self.allow_code:
             _ = self.executor if self.executes else None, self.normal_form

@@ -8,9 +8,11 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
+from typing import TypedDict
 
 from pydantic import ValidationError
 
+from fewparse.arguments import accepted_types, check_type, check_values
 from fewparse.datasets.registry import benchmark_domains, dataset_of
 from fewparse.datasets.storage import check_stored, complete_replacement, data_folder
 from fewparse.domains.constraints import CONSTRAINT_KINDS
@@ -22,6 +24,21 @@ from fewparse.files import exists, path_inside, user_path
 from fewparse.registry import Registry
 
 SETTINGS = "domain.toml"
+
+
+class LoadingOptions(TypedDict, total=False):
+    """Options of `load_domain`, besides the kind of the constraint."""
+
+    data: Path | None
+    pool: int | None
+    grammar: Path | None
+    copy: bool | None
+    isolate_grammar: bool | None
+    allow_code: bool | None
+    paper: bool | None
+
+
+LOADING_TYPES = accepted_types(LoadingOptions) | {"constraint": (str,)}
 
 
 def bundled_domains() -> dict[str, Path]:
@@ -61,7 +78,8 @@ def find_domain(name_or_path: str | Path, data: Path | None = None, allow_code: 
     name = str(name_or_path)
     if dataset := dataset_of(name):
         table = read_domain_table(dataset.folder / SETTINGS).model_copy(update=dataset.settings(name))
-        return Domain(dataset.folder, table, (), data_folder(data) / name, installed=True)
+        examples = data_folder(data) / name
+        return Domain(table=table, settings_folder=dataset.folder, examples_folder=examples, installed=True)
     part_of_package = bundled_domains().get(name) or installed_domains().get(name)
     folder = part_of_package or user_path(name_or_path)
     if not os.path.isdir(folder):
@@ -72,7 +90,13 @@ def find_domain(name_or_path: str | Path, data: Path | None = None, allow_code: 
         )
     installed = part_of_package is not None or folder.absolute() in bundled_domains().values()
     table = read_domain_table(path_inside(folder, SETTINGS))
-    return Domain(folder, table, (), folder, allow_code=allow_code or installed, installed=installed)
+    return Domain(
+        table=table,
+        settings_folder=folder,
+        examples_folder=folder,
+        allow_code=allow_code or installed,
+        installed=installed,
+    )
 
 
 def unknown_domain(name: str, path: Path) -> UsageError:
@@ -121,6 +145,16 @@ def load_domain(
     installed package. `paper` switches paper mode on (the paper's settings replace the domain's, and no text is
     copied unless `copy` is true) or off.
     """
+    check_type("the domain", name_or_path, (str, Path), "the name of a domain, or the path of its folder")
+    given = {
+        "data": data,
+        "pool": pool,
+        "constraint": constraint,
+        "grammar": grammar,
+        "copy": copy,
+        "paper": paper,
+    }
+    check_values(given | {"isolate_grammar": isolate_grammar, "allow_code": allow_code}, LOADING_TYPES)
     copy = False if paper and copy is None else copy
     domain = with_overrides(find_domain(name_or_path, data, allow_code), constraint, grammar, copy)
     domain = replace(domain, isolate_grammar=isolate_grammar, paper=paper)

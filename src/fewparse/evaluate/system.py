@@ -158,11 +158,17 @@ def settings_of(domain: Domain, options: Options) -> dict[str, Any]:
         "options": json_value(resolved),
         "constraint": domain.table.constraint.model_dump(exclude_defaults=True, mode="json"),
         "examples_sha256": hashlib.sha256(json.dumps(examples).encode()).hexdigest(),
-        "files": file_digests(domain.folder),
+        "files": file_digests(domain.folder) if domain.has_folder else language_digest(domain),
         **({} if adapter is None else {"adapter": adapter["sha256"]}),
-        **({} if domain.data == domain.folder else description_digest(domain)),
+        **(description_digest(domain) if domain.is_benchmark else {}),
         **({} if domain.own_grammar else {"grammar": file_digests(domain.grammar_path)}),
     }
+
+
+def language_digest(domain: Domain) -> dict[str, str]:
+    """Return the digest of the grammar of a domain that is made in Python, if one is given."""
+    language = domain.given.language
+    return {} if language is None else {"grammar": hashlib.sha256(repr(language).encode()).hexdigest()}
 
 
 def description_digest(domain: Domain) -> dict[str, str]:

@@ -20,6 +20,7 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from fewparse.arguments import check_type
 from fewparse.errors import UnknownName, UsageError
 from fewparse.lm.adapter import Adapter
 from fewparse.lm.catalogue import DEFAULT
@@ -156,6 +157,7 @@ def open_model(
     `openai-chat:NAME` are behind a server, to which `remote` describes the connection. Raises `UnknownName` for
     another name, and `ModelError` if the model cannot be opened.
     """
+    check_type("the name of a model", name, str, "a text", "Known names: " + ", ".join(model_names()) + ".")
     return known_kind(name).open(name.partition(":")[2], ModelSettings(progress, remote, threads, max_concurrency))
 
 

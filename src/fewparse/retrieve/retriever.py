@@ -1,13 +1,15 @@
 """The retriever protocol, the table of retrievers, and the order of retrieved examples in the prompt."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fewparse.arguments import refuse
 from fewparse.lm.load import NamedModel, model_identity
 from fewparse.lm.model import LanguageModel
 from fewparse.lm.usage import Usage
@@ -91,6 +93,14 @@ def open_retriever(name: str, pool: Pool, fold: Callable[[str], str] | None = No
 
     folded = replace(pool, utterances=[fold(text) for text in pool.utterances])
     return FoldedRetriever(build(folded), fold)
+
+
+def check_ranking(ranking: Any, count: int) -> list[int]:
+    """Return the ranking of a pool with so many utterances; raise `UsageError` if it is not one."""
+    indices: list[Any] = list(ranking) if isinstance(ranking, Iterable) else [None]
+    if not all(isinstance(i, Integral) and 0 <= int(i) < count for i in indices):
+        refuse("the ranking of the retriever", ranking, f"a list of indices from 0 to {count - 1}, best first")
+    return indices
 
 
 def ordered(best_first: Sequence[T], order: Order, seed: int) -> list[T]:

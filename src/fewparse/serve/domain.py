@@ -107,17 +107,17 @@ class ServedDomain:
             value = getattr(requested, name)
             if value is not None and value > limit:
                 raise UsageError(f"the {name} is {value}; this server allows at most {limit}")
-        if requested.execute and self.domain.table.has_executor:
+        if requested.execute and self.domain.has_executor:
             self.check_execution()
 
     @property
     def may_execute(self) -> bool:
         """Whether programs may be executed on request."""
-        return self.domain.table.has_executor and (self.domain.executes or self._allow_execute)
+        return self.domain.has_executor and (self.domain.executes or self._allow_execute)
 
     def check_execution(self) -> None:
         """Raise `Problem` if programs of this domain may not be executed on request."""
-        if not self.domain.table.has_executor:
+        if not self.domain.has_executor:
             raise UsageError(f"the domain {self.name} has no executor")
         if not self.may_execute:
             raise Problem(
