@@ -152,7 +152,7 @@ def test_the_outputs_of_a_schema_are_those_of_its_keywords(tmp_path: Path) -> No
 
 
 def test_the_adapter_is_in_the_folder_of_the_examples(folder: Path, own_adapter: Path, tmp_path: Path) -> None:
-    elsewhere = replace(load_domain(folder), data=tmp_path)
+    elsewhere = replace(load_domain(folder), examples_folder=tmp_path)
     assert Options.resolve(elsewhere, EMBEDDED).adapter is None
     own_adapter.rename(tmp_path / own_adapter.name)
     assert Options.resolve(elsewhere, EMBEDDED).adapter is not None

@@ -78,7 +78,7 @@ def check_score(output: str, score: Any) -> float:
     """Return the score that a reranker has given to an output; raise `UsageError` if it is not a finite number."""
     if not isinstance(score, Real) or not math.isfinite(score):
         raise UsageError(
-            f"the reranker returned a score of {output!r} that is no finite number: {described(score)}"
+            f"the reranker returned a score of {output!r} that is not a finite number: {described(score)}"
         )
     return float(score)
 

@@ -208,7 +208,7 @@ class ToyServer(LoopbackServer):
         if "tools" not in body or self.behaviour.grammar != "custom_tool":
             return None
         choice = body.get("tool_choice")
-        names = [tool["custom"]["name"] for tool in body["tools"] if tool["type"] == "custom"]
+        names: list[str] = [tool["custom"]["name"] for tool in body["tools"] if tool["type"] == "custom"]
         if choice not in [{"type": "custom", "custom": {"name": name}} for name in names]:
             raise RequestError(400, f"Invalid value for 'tool_choice': {choice!r}", param="tool_choice")
         return names[0]

@@ -22,7 +22,7 @@ from fewparse.domains.values import (
     given_examples,
     given_values,
 )
-from fewparse.errors import DomainError, InvalidProgram, LimitExceeded, UsageError, caret
+from fewparse.errors import DomainError, InvalidProgram, LimitExceeded, UnknownName, UsageError, caret
 from fewparse.example import Example, Target
 from fewparse.files import path_inside, read_text
 from fewparse.grammar.readers.load import Dialect
@@ -78,9 +78,11 @@ class Domain(DomainFunctions):
         if "table" not in parts:
             table, given = given_values(name, grammar, dialect, executor, normal_form, parts)
             values = {"table": table, "given": given, "examples": given_examples(examples)}
-        for field in fields(self):
-            default = None if field.default is MISSING else field.default
-            object.__setattr__(self, field.name, values.get(field.name, default))
+        defaults = {part.name: None if part.default is MISSING else part.default for part in fields(self)}
+        for key in values.keys() - defaults.keys():
+            raise UnknownName("field", key, defaults)
+        for key, default in defaults.items():
+            object.__setattr__(self, key, values.get(key, default))
         if "table" not in parts:
             rewritten = tuple(self._rewritten(i, example) for i, example in enumerate(self.examples, 1))
             object.__setattr__(self, "examples", rewritten)

@@ -1,5 +1,6 @@
 """A domain from Python values instead of a folder: its settings, examples, grammar and functions, validated."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,10 @@ from fewparse.text import is_unicode
 
 GrammarSource = str | Path | Grammar | SynchronousGrammar
 ExampleSource = Example | tuple[str, str]
+
+
+ARROW = re.compile(r"^\s*\w+(\(.*\))?\s+\S*>", re.MULTILINE)
+"""The start of a synchronous rule."""
 
 
 class DomainSettings(TypedDict, total=False):
@@ -112,7 +117,7 @@ def read_language(source: GrammarSource, dialect: Dialect | None, start: Any) ->
     try:
         return read_grammar(source, start=start)
     except GrammarError as error:
-        if dialect is None and "|" in source:
+        if dialect is None and ARROW.search(source):
             error.hint = f'{error.hint or ""} For synchronous rules, pass dialect="scfg".'.strip()
         raise
 

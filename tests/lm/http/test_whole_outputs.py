@@ -205,9 +205,15 @@ def test_the_real_model_without_log_probabilities_answers_under_its_servers_gram
             without_logprobs(scored._capabilities),
             scored._batcher._budget,
         )
-        for given in ({}, {"server_grammar": False}):
+        for server_grammar in (None, False):
             parser = Parser.from_domain(
-                "calendar", model, target="program", width=3, examples=4, max_tokens=40, **given
+                "calendar",
+                model,
+                target="program",
+                width=3,
+                examples=4,
+                max_tokens=40,
+                server_grammar=server_grammar,
             )
             parse = parser.parse("when is my next meeting with Jane")
             assert parse.program is not None
