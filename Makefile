@@ -11,7 +11,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo lint test campaign docs package models install-tune install-ray bench \
+.PHONY: setup demo lint test campaign docs reference picture tutorial package models install-tune install-ray bench \
   adapter calibration settings overnight-domains clean
 
 setup: $(READY)
@@ -40,11 +40,22 @@ test: lint
 campaign: setup
 	$(PYTEST) -m 'campaign or hypothesis' --hypothesis-profile=campaign
 
-# Build the documentation in site/, and check its links.
-docs: $(DOCS_READY)
-	$(BIN)/python tools/reference.py --check
-	$(BIN)/mkdocs build --strict --quiet
+# Build the documentation in site/, and check its links. (The variable: no advertisement in the output.)
+docs: $(DOCS_READY) reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python tools/check_site.py site
+
+# Write the pages of docs/reference that are made from the code.
+reference: setup
+	$(BIN)/python tools/reference_pages.py
+
+# Make the picture of a terminal in the README from a real run.
+picture: setup
+	$(BIN)/python tools/terminal_picture.py
+
+# Play the tutorial in an empty environment, with the wheel that is built here.
+tutorial: setup
+	$(BIN)/python tools/play_tutorial.py $(OPTIONS)
 
 $(DOCS_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'

@@ -2,10 +2,8 @@
 
 import ast
 import importlib
-import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,17 +13,16 @@ from xml.etree import ElementTree
 import pytest
 import typer
 
+from document import FENCE, blocks_of
 from fewparse.cli.main import app
 from fewparse.grammar.readers.scfg import read_scfg_text
 from fewparse.grammar.translation.translator import Translator
-from support.cli_runner import COMMAND, fewparse
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "fewparse"
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(document.relative_to(ROOT)) for document in DOCUMENTS]
-FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-SHELL = {"console", "sh", "bash", "shell"}  # blocks of `console` are run, the others are only checked
+SHELL = {"console", "sh", "bash", "shell"}
 SHELL_OPERATORS = {"|", ">", ">>", "<", "2>", "&", "&&", "||", ";"}
 
 every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
@@ -33,7 +30,7 @@ every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
 
 def blocks(document: Path) -> list[tuple[str, str]]:
     """Return the fenced blocks of a document with their languages."""
-    return FENCE.findall(document.read_text(encoding="utf-8"))
+    return [(block.language, block.body) for block in blocks_of(document)]
 
 
 def prose(document: Path) -> str:
@@ -106,42 +103,6 @@ def test_the_check_of_commands_rejects_an_invalid_command(arguments: str) -> Non
         check_invocation(arguments.split())
 
 
-@pytest.mark.parametrize(
-    "document", [d for d in DOCUMENTS if "console" in dict(blocks(d))], ids=lambda d: str(d.relative_to(ROOT))
-)
-def test_the_commands_of_a_document_run_in_order(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    shown = [body for language, body in blocks(document) if language == "console"]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(COMMAND).parent}:{os.environ['PATH']}")
-    for dataset in ("geoquery", "overnight", "smcalflow"):
-        if any(dataset in body for body in shown):
-            monkeypatch.setenv("FEWPARSE_DATA", str(request.getfixturevalue(f"{dataset}_data")))
-    for body in shown:
-        outputs = [run_line(line) for line in body.replace("\\\n", " ").splitlines()]
-        assert "".join(outputs).strip()
-
-
-def run_line(line: str) -> str:
-    """Run a line and return its output: `fewparse` in this process, any line with other commands by bash."""
-    operators = set(shlex.shlex(line, posix=True, punctuation_chars=True)) & SHELL_OPERATORS
-    stages = list(simple_commands(line))
-    if not operators <= {"|"} or not {stage[0] for stage in stages} <= {"echo", "fewparse"}:
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", line], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-    output = ""
-    for name, *arguments in stages:
-        if name == "echo":
-            output = " ".join(arguments) + "\n"
-        else:
-            ended = fewparse(*arguments, stdin=output)
-            assert ended.code == 0, ended.err
-            output = ended.out
-    return output
-
-
 def test_the_synchronous_rules_in_the_documents_are_valid() -> None:
     sources = [body for document in DOCUMENTS for language, body in blocks(document) if language == "scfg"]
     assert sources
@@ -163,12 +124,9 @@ def test_every_make_target_in_a_document_exists(document: Path) -> None:
             assert any(re.fullmatch(target.replace("%", ".+"), word) for target in targets), word
 
 
-def test_the_readme_starts_with_the_two_commands() -> None:
-    (_, first), *_ = blocks(ROOT / "README.md")
-    assert [" ".join(c) for line in first.splitlines() for c in simple_commands(line)] == [
-        "make demo",
-        "make test",
-    ]
+def test_the_readme_has_the_command_to_install_and_the_two_of_developers() -> None:
+    shown = [" ".join(command) for command in commands(ROOT / "README.md")]
+    assert shown == ["pip install fewparse", "make demo", "make test"]
 
 
 @every_document

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from command_page import command_page
 from domain_page import domain_page
+from python_page import python_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
 
 def main(check: bool) -> None:
     """Write the pages, or report those that differ."""
-    pages = {"cli.md": command_page(), "domain-toml.md": domain_page()}
+    pages = {"cli.md": command_page(), "domain-toml.md": domain_page(), "python-api.md": python_page()}
     different = [name for name, text in pages.items() if read(FOLDER / name) != text]
     if check and different:
         sys.exit(f"error: {', '.join(different)} in docs/reference differ from the code\n  Run: make reference")
