@@ -11,7 +11,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo lint test campaign docs reference picture tutorial package models install-tune install-ray bench \
+.PHONY: setup demo lint test campaign docs reference picture tutorial package models install-tune install-ray bench bench-full \
   adapter calibration settings overnight-domains clean
 
 setup: $(READY)
@@ -84,8 +84,14 @@ $(RAY_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,ray]'
 	touch $(RAY_READY)
 
+# Speed, quickly: masks beside other engines (pip install xgrammar outlines-core), and parses at a time.
 bench: setup
+	PYTHONPATH=tests $(BIN)/python benchmarks/masks.py
 	$(BIN)/python benchmarks/constraints.py
+	$(BIN)/python benchmarks/concurrency.py
+
+# All of it, with the accuracy of the decoders.
+bench-full: bench
 	$(BIN)/python benchmarks/decoders.py
 
 # Tune the adapters of the bundled domains on their training examples.

@@ -1,7 +1,7 @@
 """Compare the decoders on the calendar test set with programs as outputs: accuracy, requests, tokens, seconds.
 
 All settings run one after another on each item, so that the figures of one run are comparable.
-Run: make bench, or `python benchmarks/decoders.py [number of items]`.
+Run: make bench-full, or `python benchmarks/decoders.py [number of items]`.
 """
 
 import json

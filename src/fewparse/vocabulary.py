@@ -34,6 +34,19 @@ class Vocabulary:
         return ids
 
     @cached_property
+    def _equal(self) -> dict[bytes, tuple[int, ...]]:
+        """The ids of each byte string that is a token."""
+        equal: dict[bytes, tuple[int, ...]] = {token: (i,) for token, i in self.ids.items()}
+        for i, token in enumerate(self.tokens):
+            if token and self.ids[token] != i:
+                equal[token] += (i,)
+        return equal
+
+    def ids_of(self, token: bytes) -> tuple[int, ...]:
+        """Return the ids of the tokens with these bytes; none if there is no such token."""
+        return self._equal.get(token, ())
+
+    @cached_property
     def longest(self) -> int:
         """The number of bytes of the longest token."""
         return max(map(len, self.tokens), default=0)

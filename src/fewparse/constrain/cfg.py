@@ -31,12 +31,12 @@ class CfgState(State):
         return None if matcher is None else CfgState(matcher, self.vocabulary)
 
     def mask(self) -> Mask:
-        """Return the engine's mask without its end token."""
+        """Return the engine's mask without its end token; control tokens are special in the engine."""
         return self._mask
 
     @cached_property
     def _mask(self) -> Mask:
-        return engine_mask(self._matcher, len(self.vocabulary)) & self.vocabulary.is_text
+        return engine_mask(self._matcher, len(self.vocabulary))
 
 
 def accepting(matcher: llguidance.LLMatcher) -> bool:

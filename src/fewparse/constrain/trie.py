@@ -77,19 +77,28 @@ class Trie(Constraint):
 
 
 def token_mask(start: TrieNode, vocabulary: Vocabulary) -> Mask:
-    """Return the tokens whose bytes lead from a node to a node: trie and sorted vocabulary are walked together."""
-    mask = np.zeros(len(vocabulary), dtype=np.bool_)
+    """Return the tokens whose bytes lead from a node to a node.
+
+    Along nodes with one child, tokens are looked up. At a branching, the sorted vocabulary shows whether there are
+    longer ones.
+    """
+    found: list[int] = []
     frontier = [(start, b"", *vocabulary.with_prefix(b""))]
     while frontier:
-        node, path, low, high = frontier.pop()
+        node, text, low, high = frontier.pop()
         for byte, child in node.children.items():
-            prefix = path + bytes([byte])
-            first, last = vocabulary.with_prefix(prefix, low, high)
-            inner = first
-            while inner < last and vocabulary.at(inner) == prefix:
-                inner += 1
-            mask[vocabulary.ids_at(first, inner)] = True
-            if inner < last:
-                frontier.append((child, prefix, inner, last))
+            path = text + bytes([byte])
+            found += vocabulary.ids_of(path)
+            while len(child.children) == 1 and len(path) < vocabulary.longest:
+                ((byte, child),) = child.children.items()
+                path += bytes([byte])
+                found += vocabulary.ids_of(path)
+            if len(child.children) > 1:
+                first, last = vocabulary.with_prefix(path, low, high)
+                longer = vocabulary.after_equal(path, first, last)
+                if longer < last:
+                    frontier.append((child, path, longer, last))
+    mask = np.zeros(len(vocabulary), dtype=np.bool_)
+    mask[found] = True
     mask.flags.writeable = False
     return mask
