@@ -193,12 +193,12 @@ def test_a_busy_server_is_asked_again(served: Served) -> None:
 def test_a_request_that_may_have_executed_a_program_is_not_repeated(served: Served) -> None:
     lost: tuple[int, bytes, Headers] = (200, b"event: Started\ndata: {}\n\n", [])
     failures = [lost, lost]
-    with Flaky(served, failures) as server:
-        with (
-            Parser.from_url(server.url.removesuffix("v1"), execute=True) as parser,
-            pytest.raises(ServerUnavailable, match="was lost"),
-        ):
-            parser.parse(UTTERANCES[0])
+    with (
+        Flaky(served, failures) as server,
+        Parser.from_url(server.url.removesuffix("v1"), execute=True) as parser,
+        pytest.raises(ServerUnavailable, match="was lost"),
+    ):
+        parser.parse(UTTERANCES[0])
     assert failures == [lost]
 
 
