@@ -35,6 +35,7 @@ def test_there_is_one_verdict_for_each_line(tmp_path: Path) -> None:
         (b"\xff\xfe", False),
         (b'{"a":"a\x00b"}', False),
         (b"NaN", False),
+        (b'{"a":"x","n":1e400}', False),
         (b"[" * 50_000, False),
         (b'{"a":"' + b"x" * 20_000 + b'"}', True),
         (b'{"a":"last, without a line break"}', True),

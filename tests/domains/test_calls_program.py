@@ -60,6 +60,7 @@ def test_spaces_between_the_parts_do_not_matter_and_the_last_of_equal_keys_count
         ("f(a=1 b=2)", 6, "no `)` here"),
         ("f(a=1, a=2)", 7, "the argument 'a' twice"),
         ("f(a=NaN)", 4, "NaN is not a number of JSON"),
+        ("f(a=[1e400])", 4, "the number 1e400 is too large"),
         ("f() g()", 4, "continues after its end"),
         ("[f(), g()", 9, "no `]` here"),
         ("[]", 1, "no name before `(`"),

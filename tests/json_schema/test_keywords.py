@@ -55,6 +55,17 @@ ACCEPTED_AND_REJECTED: dict[str, tuple[Any, list[Any], list[Any]]] = {
     "pattern is searched": ({"type": "string", "pattern": "a.c"}, ["xabcx", "a😀c"], ["ac", "a\nc"]),
     "pattern and length": ({"type": "string", "pattern": "^a+$", "maxLength": 2}, ["a", "aa"], ["", "aaa", "b"]),
     "format": ({"type": "string", "format": "date"}, ["2024-02-29"], ["2023-02-29", "2024-1-1", ""]),
+    "unique items of few values": (
+        {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "uniqueItems": True},
+        [[1, 2], [2, 1]],
+        [[1], [1, 1], [1, 2, 1]],
+    ),
+    "unique items of an integer range, after others": (
+        {"type": "array", "prefixItems": [{"const": 1}, {"type": "null"}], "uniqueItems": True}
+        | {"items": {"type": "integer", "minimum": 1, "maximum": 2}, "minItems": 3},
+        [[1, None, 2]],
+        [[1, None], [1, None, 1]],
+    ),
     "format that no standard defines": ({"type": "string", "format": "textarea"}, ["", "x"], [1]),
     "its negation": ({"not": {"type": "string", "format": "textarea"}}, [1, None], ["", "x"]),
     "format of another type": ({"format": "date"}, [1, None, "2024-02-29"], ["x"]),
@@ -204,6 +215,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "missing": ({"$ref": "#/$defs/no"}, r"#/\$ref: the schema has no part"),
     "circle": ({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#"}]}}}, "lead in a circle"),
     "contradiction": ({"type": "integer", "minimum": 2, "maximum": 1}, "no JSON text is valid"),
+    "more unique items than values": (
+        {"type": "array", "items": {"enum": [1, 2, 1.0]}, "minItems": 3, "uniqueItems": True},
+        "no JSON text is valid",
+    ),
     "false": (False, "no JSON text is valid"),
     "endless": (
         {"$defs": {"a": {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/a"}}}}}

@@ -7,8 +7,8 @@ items that are repeated where a schema demands that they are unique.
 import json
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any
 
+from fewparse.json_schema.emitted import comparable
 from fewparse.json_schema.places import Place
 
 QUOTE, BACKSLASH, COMMA, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET = b'"\\,{}[]'
@@ -151,12 +151,3 @@ class Scan:
                 raise Rejected
             done = replace(done, used=frame.used | {item}, values=frame.values | {value})
         return replace(self, frames=(*self.frames[:-1], done))
-
-
-def comparable(value: Any) -> Hashable:
-    """Return a JSON value as one that is equal to another iff the values are equal in JSON Schema."""
-    if isinstance(value, dict):
-        return "object", frozenset((key, comparable(member)) for key, member in value.items())
-    if isinstance(value, list):
-        return "array", tuple(map(comparable, value))
-    return isinstance(value, bool), value

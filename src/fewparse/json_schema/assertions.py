@@ -9,7 +9,15 @@ from itertools import combinations, islice
 from typing import Any
 
 from fewparse.json_schema.document import Subschema
-from fewparse.json_schema.emitted import EXAMPLES, STRICTER, UNIQUE, Emitted, type_keyword
+from fewparse.json_schema.emitted import (
+    EXAMPLES,
+    STRICTER,
+    UNIQUE,
+    Emitted,
+    disjunction,
+    finite_values,
+    type_keyword,
+)
 from fewparse.json_schema.formats import FORMATS, MAX_LENGTHS, NOT_ENFORCED, RANGES
 from fewparse.json_schema.numbers import (
     EXACT,
@@ -147,11 +155,13 @@ class AssertionWriter:
         limits = [len(prefix)] if items is False else []
         limits += [i for i, item in enumerate(prefix) if item is False][:1]
         most = min(limits + ([] if most is None else [most]), default=None)
+        if schema.get("uniqueItems") is True and (most is None or most > 1):
+            self._emitted[UNIQUE] = True
+            values = finite_values(disjunction([*prefix, items]))
+            most = most if values is None else min(len(values), len(values) if most is None else most)
         if most is not None and least > most:
             self._types.discard("array")
             return
-        if schema.get("uniqueItems") is True and (most is None or most > 1):
-            self._emitted[UNIQUE] = True
         if prefix:
             self._emitted["prefixItems"] = prefix[:most]
         if items is not True and (most is None or most > len(prefix)):

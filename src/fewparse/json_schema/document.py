@@ -1,6 +1,7 @@
 """A JSON Schema and its parts, found by keyword, by index and by `$ref`."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -219,6 +220,18 @@ def parse_schema(source: str, path: Path | str) -> Document:
 def not_a_number(name: str) -> Any:
     """Raise an error for NaN and Infinity, which Python reads although they are not JSON."""
     raise ValueError(f"{name} is not a number of JSON")
+
+
+def finite(text: str) -> float:
+    """Return a number; raise an error for one that Python reads as infinity."""
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {shortened_message(text, 20)} is too large")
+    return value
+
+
+NUMBERS: dict[str, Any] = {"parse_constant": not_a_number, "parse_float": finite}
+"""How the values of programs are read, so that all of their numbers can be written as JSON again."""
 
 
 def shortened_message(message: str, limit: int = 200) -> str:

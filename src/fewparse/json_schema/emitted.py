@@ -1,6 +1,6 @@
 """Schemas for the engine, and how they are combined."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 Emitted = dict[str, Any] | bool
@@ -13,6 +13,8 @@ EXAMPLES = "x-examples"
 """Short texts with the pattern of a schema, to complete texts."""
 UNIQUE = "x-unique"
 """Marks a schema of arrays whose items are unique, which the engine does not enforce."""
+MAX_FINITE = 1_000
+"""Ranges of more integers are not listed."""
 
 
 def conjunction(schemas: Iterable[Emitted]) -> Emitted:
@@ -55,3 +57,27 @@ def type_keyword(types: Iterable[str]) -> str | list[str]:
 def of_types(types: Iterable[str], **keywords: Any) -> dict[str, Any]:
     """Return a schema of values of some types."""
     return {"type": type_keyword(types), **keywords}
+
+
+def finite_values(schema: Emitted) -> set[Hashable] | None:
+    """Return all values that may be valid under a schema; None if they are not seen to be few."""
+    if isinstance(schema, bool):
+        return None if schema else set()
+    if "enum" in schema:
+        return set(map(comparable, schema["enum"]))
+    if "anyOf" in schema:
+        parts = list(map(finite_values, schema["anyOf"]))
+        return set().union(*(part for part in parts if part is not None)) if None not in parts else None
+    kind, low, high = schema.get("type"), schema.get("minimum"), schema.get("maximum")
+    if kind == "integer" and isinstance(low, int) and isinstance(high, int) and high - low < MAX_FINITE:
+        return set(map(comparable, range(low, high + 1)))
+    return {"null": {comparable(None)}, "boolean": {comparable(True), comparable(False)}}.get(str(kind))
+
+
+def comparable(value: Any) -> Hashable:
+    """Return a JSON value as one that is equal to another iff the values are equal in JSON Schema."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, comparable(member)) for key, member in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(comparable, value))
+    return isinstance(value, bool), value

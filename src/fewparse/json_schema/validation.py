@@ -9,7 +9,7 @@ from jsonschema.protocols import Validator
 
 from fewparse.errors import InvalidProgram
 from fewparse.files import DuplicateKey, unique_object, value_reason
-from fewparse.json_schema.document import Subschema, not_a_number, shortened_message
+from fewparse.json_schema.document import NUMBERS, Subschema, shortened_message
 from fewparse.json_schema.formats import format_checker
 from fewparse.json_schema.positions import find_offset
 from fewparse.text import is_unicode
@@ -26,7 +26,7 @@ def make_validator(part: Subschema) -> Validator:
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text without repeated keys; raise `InvalidProgram` with the mistake."""
     try:
-        value = json.loads(text, object_pairs_hook=unique_object, parse_constant=not_a_number)
+        value = json.loads(text, object_pairs_hook=unique_object, **NUMBERS)
     except json.JSONDecodeError as error:
         found = EXPECTED.match(error.msg)
         expected = (found[1],) if found else ("the end",) if error.msg == "Extra data" else ()

@@ -11,7 +11,7 @@ from fewparse.domains.calls.references import SpecDocument
 from fewparse.domains.calls.schemas import REFERENCE, Normaliser, Schema, one_line
 from fewparse.errors import SourceError, shortened
 from fewparse.files import DuplicateKey, read_text, unique_object, value_reason
-from fewparse.json_schema.document import not_a_number
+from fewparse.json_schema.document import NUMBERS
 from fewparse.text import CONTROLS, is_unicode
 
 FUNCTIONS = "functions.json"
@@ -109,7 +109,7 @@ def read_json(path: Path) -> Any:
     """Return the value of a JSON file; a mistake is a `SourceError` with its line."""
     source = read_text(path, SourceError)
     try:
-        return json.loads(source, object_pairs_hook=unique_object, parse_constant=not_a_number)
+        return json.loads(source, object_pairs_hook=unique_object, **NUMBERS)
     except json.JSONDecodeError as error:
         raise SourceError(f"not valid JSON: {error.msg}", path, error.lineno, error.colno, source) from None
     except DuplicateKey as error:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from fewparse.errors import InvalidProgram
 from fewparse.files import value_reason
-from fewparse.json_schema.document import not_a_number
+from fewparse.json_schema.document import NUMBERS
 
 Notation = Literal["call", "json"]
 PLAIN_NAME = re.compile(r"[^\W\d][\w.$\-\[\]]*")
@@ -50,7 +50,7 @@ class ProgramReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._decoder = json.JSONDecoder(parse_constant=not_a_number)
+        self._decoder = json.JSONDecoder(**NUMBERS)
 
     def read(self) -> tuple[list[Call], bool]:
         """Return the calls, and whether they are in a list."""
