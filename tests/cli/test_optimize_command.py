@@ -100,8 +100,8 @@ def test_the_changed_settings_can_be_written_elsewhere(switches: Path, tiny: str
 
 def record_lines(cache: Path) -> list[bytes]:
     """Return the records of a search so far."""
-    path = cache / "optimization" / "switches-prompted.jsonl"
-    return path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    paths = (cache / "optimization").glob("switches-*-prompted.jsonl")
+    return [line for path in paths for line in path.read_bytes().splitlines(keepends=True)]
 
 
 def stop_after(process: subprocess.Popen[bytes], cache: Path, records: int, sent: signal.Signals) -> bytes:

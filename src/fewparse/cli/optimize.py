@@ -1,5 +1,7 @@
 """`fewparse optimize`: choose the settings of a domain on its training examples."""
 
+import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,8 +118,7 @@ def optimize_command(
         cache,
         context_length,
     )
-    kind = "prompted" if resolved.adapter is None else "tuned"
-    records = Records(cache_folder() / "optimization" / f"{loaded.name.replace('/', '-')}-{kind}.jsonl")
+    records = Records(records_path(loaded, tuned=resolved.adapter is not None))
     with (
         records.locked(),
         opened_model(model, remote) as opened,
@@ -144,6 +145,13 @@ def optimize_command(
                 )
             )
     show(loaded, result, source, user_path(path) if path else None, as_json)
+
+
+def records_path(domain: Domain, tuned: bool) -> Path:
+    """Return the file of the parses of a domain folder, of the prompted or of the tuned model."""
+    place = hashlib.sha256(os.path.realpath(domain.data).encode(errors="replace")).hexdigest()[:8]
+    name = f"{domain.name.replace('/', '-')}-{place}-{'tuned' if tuned else 'prompted'}.jsonl"
+    return cache_folder() / "optimization" / name
 
 
 @contextmanager
