@@ -139,12 +139,22 @@ def test_a_grammar_is_induced_without_the_examples_that_it_must_derive(
     assert {each.merge for each in space.configurations} >= {"strict", "typed", "loose"}
 
 
-def test_examples_beyond_the_pool_are_parsed_if_there_are_any(tiny: EmbeddedModel, tmp_path: Path) -> None:
-    folder = make_switches(tmp_path / "switches").folder
-    domain = load_domain(folder, pool=8)
+@pytest.mark.parametrize(("count", "parsed"), [(60, slice(10, 60)), (59, slice(0, 59))])
+def test_examples_beyond_the_pool_are_parsed_if_there_are_enough(
+    count: int, parsed: slice, tiny: EmbeddedModel, tmp_path: Path
+) -> None:
+    examples = [Example(f"{number} {e.utterance}", e.program) for number, e in enumerate((*REPHRASED,) * 3)]
+    domain = load_domain(make_switches(tmp_path / "switches", examples[:count]).folder, pool=10)
     found = parts(domain, tiny, tmp_path)
-    assert [item for _, item in found.items] == list(EXAMPLES[8:])
-    assert found.method == "examples beyond the pool"
+    assert [item for _, item in found.items] == examples[parsed]
+    assert list(found.parts[0].domain.examples) == examples[:10]
+
+
+def test_examples_can_be_left_out_in_parts(tiny: EmbeddedModel, tmp_path: Path) -> None:
+    domain = make_switches(tmp_path / "switches")
+    found = parts_of(domain, prompted(domain, tiny), tiny, Budget(ENOUGH), tmp_path, folds=3)
+    assert [len(part.items) for part in found.parts] == [4, 4, 4]
+    assert all(not set(part.items) & set(part.domain.examples) for part in found.parts)
 
 
 def test_a_tuned_model_parses_parts_that_its_adapters_have_not_learned(

@@ -45,7 +45,7 @@ def space_of(
         axes["target"] = targets(domain, given, left)
         axes["merge"] = [{"merge": level} for level in get_args(MergeLevel) if control.merge]
         axes["retriever"] = [{"retriever": name} for name in RETRIEVERS]
-        axes["examples"] = [{"examples": count} for count in EXAMPLES if count < pool]
+        axes["examples"] = [{"examples": count} for count in EXAMPLES if count <= pool]
         axes["order"] = [{"order": order} for order in ORDERS]
         untried = [name for name in KNOWN_RETRIEVERS.choices if name not in (*RETRIEVERS, control.retriever)]
         left.append(f"retriever {', '.join(untried)}: not searched (`lm` is slow)")

@@ -103,5 +103,4 @@ def planned_space(
             "the settings of the domain are the paper's", "Set paper = false in domain.toml, then choose others."
         )
     check_enough(domain)
-    pool = len(domain.examples) if domain.spare_examples else len(domain.examples) - 1
-    return space_of(domain, options, given, pool, model)
+    return space_of(domain, options, given, len(domain.examples) - 1, model)

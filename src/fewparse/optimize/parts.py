@@ -58,7 +58,7 @@ def parts_of(
 ) -> Parts:
     """Return the items of a domain; raise `UsageError` if there are too few, `OutOfTime` while adapters are tuned.
 
-    A prompted model parses examples beyond the pool, if there are any, or each example without itself; if the
+    A prompted model parses examples beyond the pool, if there are enough, or each example without itself; if the
     grammar is induced from the examples, parts of them by the grammar of the others. A tuned model has learned the
     examples: it parses those beyond the pool if there are enough, otherwise parts by adapters tuned on the others,
     which are those of `fewparse calibrate` and stored in `folder`.
@@ -73,15 +73,16 @@ def parts_of(
         ):
             return Parts((Part(domain, spare, HELD_OUT, options.adapter),), "examples beyond the pool")
         return tuned_parts(domain, options, model, budget, folder, folds or ADAPTER_FOLDS, report)
-    if spare:
-        return Parts((Part(domain, spare, TRAIN),), "examples beyond the pool")
+    if len(spare) >= MIN_SPARE:
+        return Parts((Part(domain, spare, HELD_OUT),), "examples beyond the pool")
     kind = domain.constraint_kind
     if folds is not None or (kind.needs_examples and not kind.finite):
         count = min(folds or GRAMMAR_FOLDS, len(domain.examples))
         made = folds_of(domain, count)
         parts = tuple(Part(fold.domain, fold.items, HELD_OUT) for fold in made)
         return Parts(parts, f"{count} parts, each without its examples in prompt and grammar")
-    return Parts((Part(domain, domain.examples, TRAIN),), "each example without itself in the prompt")
+    items = (*domain.examples, *spare)
+    return Parts((Part(domain, items, TRAIN),), "each example without itself in the prompt")
 
 
 def check_enough(domain: Domain) -> None:

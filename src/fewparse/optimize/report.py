@@ -17,7 +17,7 @@ SHOWN = 8
 
 def planned(domain: Domain, space: Space, minutes: float) -> Iterator[str]:
     """Yield what a search would try."""
-    count = len(domain.spare_examples or domain.examples)
+    count = len(domain.examples) + len(domain.spare_examples)
     yield f"{domain.name}: {count} examples, {len(space.configurations)} configurations, {minutes:g} minutes"
     yield f"Present: {space.control.label}, rerank {space.rerank:g}"
     for name, feature in FEATURES.items():
