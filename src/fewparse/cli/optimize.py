@@ -121,7 +121,7 @@ def optimize_command(
     records = Records(records_path(loaded, tuned=resolved.adapter is not None))
     with (
         records.locked(),
-        opened_model(model, remote) as opened,
+        opened_model(model, remote, max_concurrency) as opened,
         named_model(retriever_model, remote) as ranking,
     ):
         for repair in records.repairs:

@@ -145,9 +145,8 @@ class Search:
             return found
         alternatives = [self._best(), Choice(control.configuration, self._weight(control.configuration))]
         parsed = list(dict.fromkeys([control.configuration, *(each.configuration for each in alternatives)]))
-        self._report(
-            f"comparing the best settings with the present ones on up to {len(self._fresh)} fresh examples"
-        )
+        if self._fresh:
+            self._report(f"the best and the present settings on up to {len(self._fresh)} fresh examples")
         try:
             self._score(parsed, self._fresh)
         except OutOfTime:
