@@ -77,7 +77,8 @@ TABLE = {
     "models": Entry("models:app", "List and download models; check model files; find out what a server supports."),
     "data": Entry("data:app", "Download, import and list benchmark datasets."),
     "cache": Entry(
-        "cache:app", "Inspect or clear the caches: responses of remote models, similarities of utterances."
+        "cache:app",
+        "Inspect or clear the caches: responses of models, similarities of utterances, files of SQL domains.",
     ),
 }
 
