@@ -103,6 +103,16 @@ def ignore(_event: Event) -> None:
     """Ignore an event: the default listener."""
 
 
+def tee(*listeners: Listener) -> Listener:
+    """Return a listener that passes events to several listeners."""
+
+    def emit(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return emit
+
+
 def event_fields(event: Event) -> dict[str, Any]:
     """Return an event of a search as a JSON object: its name and its fields, with bytes as text."""
     return {"event": type(event).__name__, **json_value(asdict(event))}

@@ -26,7 +26,7 @@ from fewparse.constrain.state import Constraint, LeadConstraint
 from fewparse.constrain.unconstrained import Unconstrained
 from fewparse.domains.domain import Domain
 from fewparse.errors import IllFormedOutput, ParseCancelled, UsageError
-from fewparse.events import Event, Listener, Prompted, ignore
+from fewparse.events import Event, Listener, Prompted, ignore, tee
 from fewparse.example import Candidate, Example, Parse
 from fewparse.lm.load import EMBEDDED, NamedModel, open_model, with_adapter
 from fewparse.lm.model import LanguageModel
@@ -345,13 +345,3 @@ class Parser(ConcurrentParser):
             return None, None
         outcome = assessed.outcome or run(program, self.domain.execute)
         return outcome.answer, outcome.error
-
-
-def tee(*listeners: Callable[[Event], None]) -> Listener:
-    """Return a listener that passes events to several listeners."""
-
-    def emit(event: Event) -> None:
-        for listener in listeners:
-            listener(event)
-
-    return emit

@@ -2,18 +2,18 @@
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from fewparse.constrain.json import JsonConstraint
 from fewparse.constrain.state import Constraint, State
 from fewparse.domains.domain import Domain
 from fewparse.errors import InvalidProgram
 from fewparse.example import Example, Target
 from fewparse.grammar.parsing.chart import MAX_EXPECTED, ChartParser, ParseFailure, describe
 from fewparse.grammar.rules import Chars, Grammar
-from fewparse.json_schema.document import Document
-from fewparse.json_schema.translate import translate
 from fewparse.vocabulary import BYTES
+
+if TYPE_CHECKING:
+    from fewparse.json_schema.document import Document
 
 
 class Verdict(NamedTuple):
@@ -56,7 +56,10 @@ class GrammarAcceptor(Acceptor):
 class SchemaAcceptor(Acceptor):
     """The JSON texts that are valid under a schema, in any layout and with keys in any order."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: "Document") -> None:
+        from fewparse.constrain.json import JsonConstraint
+        from fewparse.json_schema.translate import translate
+
         self._constraint = JsonConstraint(translate(document), BYTES)
 
     def verdict(self, text: str) -> Verdict:
