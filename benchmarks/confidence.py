@@ -82,17 +82,17 @@ def speed_of(given: Namespace) -> Found:
     """Measure each domain."""
     model = open_model()
     for name in given.domains or ["calendar"]:
-        yield name, speed(load_domain(name), model, given.limit or 60)
+        yield name, speed(load_domain(name), model, given.limit or 48)
 
 
 def review_prompted(given: Namespace) -> Found:
     """Compare reviewed with random utterances for the prompted model."""
-    yield from review(given.domains or ["overnight/calendar"], open_model(), given.seeds or 4, given.limit or 80)
+    yield from review(given.domains or ["overnight/calendar"], open_model(), given.seeds or 3, given.limit or 80)
 
 
 def review_alignment(given: Namespace) -> Found:
     """Compare reviewed with random utterances for word alignment."""
-    yield from review(given.domains or WORLD_DOMAINS, None, given.seeds or 10, given.limit or 200)
+    yield from review(given.domains or WORLD_DOMAINS, None, given.seeds or 5, given.limit or 200)
 
 
 def fits(given: Namespace) -> Found:
