@@ -96,6 +96,10 @@ def test_a_function_without_parameters_takes_none(tmp_path: Path) -> None:
         ({"title": "X", "example": 1, "x-y": 2, "readOnly": True, "hint": 3, "type": "null"}, {"type": "null"}),
         ({"type": "string", "format": "phone"}, {"type": "string"}),
         ({"items": [{}, {}], "additionalItems": False}, {"prefixItems": [{}, {}], "items": False}),
+        (
+            {"items": {"type": "null"}, "additionalItems": False, "uniqueItems": False, "unevaluatedItems": True},
+            {"items": {"type": "null"}},
+        ),
         (True, {}),
         (False, {"not": {}}),
         ({"type": "string", "description": " two\n lines "}, {"type": "string", "description": "two lines"}),

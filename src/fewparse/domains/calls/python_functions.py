@@ -154,7 +154,7 @@ def declare(
         raise document.error(name, f"it has no signature: {error}") from None
     for parameter in signature.parameters.values():
         if parameter.kind in MULTIPLE:
-            hint = "Arguments are passed by name."
+            hint = "Arguments are passed by name. Leave out such functions: --skip-unsupported."
             raise document.error(name, f"the parameter {parameter} cannot be passed by name", hint)
     try:
         with warnings.catch_warnings():
@@ -162,7 +162,7 @@ def declare(
             adapter: TypeAdapter[Any] = TypeAdapter(readable(function))  # type: ignore[arg-type]
             schema = adapter.json_schema()
     except WITHOUT_SCHEMA as error:
-        reason = str(error).split("\n")[0]
+        reason = str(error).split("\n")[0].split(". Set `")[0]  # pydantic's advice is for its models
         hint = "Use types that pydantic can read from JSON, such as str, int, list[str], Literal or a dataclass."
         raise document.error(name, f"a parameter has no JSON Schema: {reason}", hint) from None
     except Exception as error:  # annotations may be any code

@@ -38,6 +38,8 @@ ONE_SCHEMA = (
 )
 SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas")
 LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
+WITHOUT_EFFECT = {"uniqueItems": False, "unevaluatedProperties": True, "unevaluatedItems": True}
+"""Values of keywords with which all values are valid."""
 REFERENCE = "#/$defs/"
 MAX_SCHEMAS = 500_000
 
@@ -150,8 +152,12 @@ class Normaliser:
             if isinstance(own.get(excluded), bool) and own.pop(excluded) and bound in own:
                 own[excluded] = own.pop(bound)
         if isinstance(value.get("items"), list) and "additionalItems" in own:
-            rest = own.pop("additionalItems")
+            rest = own["additionalItems"]
             own["items"] = rest if isinstance(rest, bool) else self.schema(rest, f"{where}.additionalItems")
+        own.pop("additionalItems", None)  # without a list of schemas in `items`, it says nothing
+        for keyword, trivial in WITHOUT_EFFECT.items():
+            if own.get(keyword) is trivial:
+                del own[keyword]
         if text := one_line(own.pop("description", "")):
             own["description"] = text
         self._require(own, value, where)
