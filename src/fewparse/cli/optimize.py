@@ -206,7 +206,7 @@ def show(domain: Domain, result: Optimized, source: bytes, path: Path | None, as
         where = f"Written to {written}:" if written else f"Not written, because {reason}. Write into domain.toml:"
         echo("\n".join(["", where, *lines_of(result.changes)]))
         if exists(calibration_path(domain)):
-            warn(f"its calibration was made for other settings: fewparse calibrate {domain.name}")
+            warn(f"its calibration was made for other settings: fewparse calibrate {domain.argument}")
 
 
 def lines_of(changes: Sequence[Change]) -> Iterator[str]:
