@@ -20,9 +20,9 @@ from support.serving import LIMITS, GatedModel, Served, running
 UTTERANCE = "lamp on in the hall"
 PROGRAM = "(on lamp hall)"
 HOSTILE = '<img src=x onerror="alert(1)"> lamp on in the hall'
-AMBIGUOUS = "what gaps do I have on Friday before 4pm"
-MINE = "list my meetings on Friday before 4pm"
-ALL = "list the meetings on Friday before 4pm"
+AMBIGUOUS = "find a time tomorrow when Elena and I are both free"
+ANY_TIME = "when are Elena and I free tomorrow"
+AN_HOUR = "when are Elena and I free tomorrow for an hour"
 PHONE = {"width": 360, "height": 740}
 KEY = "a-key-of-twenty-characters"
 SERIOUS = ("serious", "critical")
@@ -129,15 +129,17 @@ def test_an_uncertain_parse_is_a_question_and_its_answer_follows_the_choice(open
     page.get_by_text("738 examples").wait_for()
     parse(opened, AMBIGUOUS)
     page.get_by_text("Did you mean").wait_for()
-    assert opened.texts(".question + .buttons button") == [MINE, ALL]
+    assert opened.texts(".question + .buttons button") == [ANY_TIME, AN_HOUR]
     assert opened.texts(".confidence .badge") == ["please confirm"]
-    assert opened.texts(".reading") == [MINE]
+    assert opened.texts(".reading") == [ANY_TIME]
     assert opened.texts(".answer li") == []
     assert violations(page) == []
-    page.get_by_role("button", name=ALL).click()
-    page.get_by_text("Vendor Evaluation").wait_for()
-    assert opened.texts(".reading") == [ALL]
-    assert opened.texts(".program") == ["(list (meetings (on Friday) (before 4pm)))"]
+    page.get_by_role("button", name=AN_HOUR).click()
+    page.locator(".answer li").first.wait_for()
+    hours = [time.removeprefix("Thu 2026-03-12 ") for time in opened.texts(".answer li")]
+    assert hours == ["11:30am-1:00pm", "2:00pm-3:00pm", "5:00pm-6:00pm"]
+    assert opened.texts(".reading") == [AN_HOUR]
+    assert opened.texts(".program") == ["(free-times Elena me (on tomorrow) (for (hours 1)))"]
     assert outcomes("calendar") == [(AMBIGUOUS, "chosen", opened.texts(".program")[0])]
 
 
