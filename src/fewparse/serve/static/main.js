@@ -67,6 +67,7 @@ async function run() {
     if (running !== mine) return;
     replace(byId("result"), element("p", { class: "note" }, "No parse."));
     view.stop(mine.signal.aborted ? "Stopped." : "");
+    byId("output").hidden = !mine.signal.aborted && !view.rounds.length;
     if (!mine.signal.aborted) showProblem(error);
   } finally {
     if (running === mine) {
