@@ -3,11 +3,11 @@
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from fewparse.constrain.cfg import CfgConstraint
 from fewparse.constrain.copy_spans import copied_characters, copy_spans
@@ -133,6 +133,11 @@ class ConstraintKind(ABC):
             f"the constraint `{self.settings.kind}` of the domain {self.domain.name} cannot be sent to a server",
             "Omit --server-grammar.",
         )
+
+    @property
+    def normal_form(self) -> Callable[[str], Any] | None:
+        """Returns what equivalent programs have in common, if the domain does not; None compares their texts."""
+        return None
 
     def canonical_program(self, program: str) -> str:
         """Return the program of an example as the constraint writes it, the same program if it is not rewritten.

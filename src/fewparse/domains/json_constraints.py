@@ -1,6 +1,7 @@
 """The constraints `json-schema` and `json-object`: programs are JSON texts."""
 
 import hashlib
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Annotated
 
@@ -16,7 +17,9 @@ from fewparse.errors import UsageError
 from fewparse.example import Target
 from fewparse.files import path_inside
 from fewparse.json_schema.document import Document, read_schema
+from fewparse.json_schema.emitted import comparable
 from fewparse.json_schema.translate import Translation, translate
+from fewparse.json_schema.validation import parse_json
 from fewparse.prompt import Template
 from fewparse.text import to_json
 from fewparse.vocabulary import BYTES, Vocabulary
@@ -61,6 +64,11 @@ class JsonObjectConstraint(ConstraintKind):
         """Return a hash of the schema as it is enforced, which descriptions do not change."""
         enforced = to_json([self._translation.schema, self._translation.definitions], sort_keys=True)
         return hashlib.sha256(enforced.encode()).hexdigest()
+
+    @property
+    def normal_form(self) -> Callable[[str], Hashable]:
+        """The value of a JSON text."""
+        return lambda program: comparable(parse_json(program))
 
     def canonical_program(self, program: str) -> str:
         """Return a JSON text in the one layout that is generated; raise `InvalidProgram` if it is not valid."""

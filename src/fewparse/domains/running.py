@@ -45,7 +45,8 @@ class DomainFunctions(DomainFiles):
     @cached_property
     def normal_form(self) -> Function | None:
         """The function that normalises programs for comparison, loaded like the executor."""
-        return self.given.normal_form or self._function("normal_form", self.table.normal_form)
+        own = self.given.normal_form or self._function("normal_form", self.table.normal_form)
+        return own or self.constraint_kind.normal_form
 
     def _function(self, key: str, name: str | None) -> Function | None:
         if name is None:
