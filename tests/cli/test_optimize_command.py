@@ -15,7 +15,7 @@ from fewparse.cli.settings import settings_in_effect
 from fewparse.domains.load import load_domain
 from fewparse.lm.load import EMBEDDED
 from support.cli_runner import CommandResult, fewparse, start_process
-from support.domain_files import copy_starter, trusted_starter
+from support.domain_files import copy_starter
 from support.switch_domain import EXAMPLES, REPHRASED, SETTINGS, make_switches
 from support.tiny_model import write_tiny_model
 
@@ -200,21 +200,19 @@ def test_a_folder_that_is_not_trusted_is_not_searched(tmp_path: Path) -> None:
 
 
 def test_check_shows_where_each_setting_comes_from(tmp_path: Path) -> None:
-    home = trusted_starter(tmp_path / "home")
-    shown = fewparse("check", str(home), "--model", "none").out
+    folder = make_switches(tmp_path / "switches").folder
+    shown = fewparse("check", str(folder), "--model", "none", "--target", "program").out
     assert [line.split() for line in shown.splitlines() if line.startswith("  ")] == [
-        ["target", "program", "domain.toml"],
-        ["prompt", "lisp", "domain.toml"],
-        ["examples", "8", "domain.toml"],
-        ["retriever", "embedding", "domain.toml"],
-        ["order", "best-last", "domain.toml"],
-        ["decoder", "speculative", "domain.toml"],
-        ["width", "5", "domain.toml"],
-        ["temperature", "0.5", "default"],
+        ["target", "program", "command", "line"],
+        ["prompt", "lisp", "default"],
+        ["examples", "2", "domain.toml"],
+        ["retriever", "all", "domain.toml"],
+        ["order", "best-last", "default"],
+        ["decoder", "greedy", "domain.toml"],
         ["rerank", "0.0", "default"],
         ["vote", "false", "default"],
         ["adapter", "none", "default"],
-        ["constraint", "kind", "grammar", "domain.toml"],
+        ["constraint", "kind", "grammar", "default"],
     ]
 
 

@@ -180,6 +180,9 @@ def test_a_tuned_model_parses_parts_that_its_adapters_have_not_learned(
         assert made.data_sha256 == part.domain.data_sha256("program") != domain.data_sha256("program")
         learned = {example.utterance.lower() for example in part.domain.examples}
         assert not learned & {item.utterance.lower() for item in part.items}
+    fewer = make_switches(tmp_path / "fewer", REPHRASED)
+    with pytest.raises(UsageError, match="was tuned on other examples than the domain has now"):
+        parts(fewer, tiny, tmp_path / "folds", adapter=adapter.path)
     made_before = {part.adapter.sha256 for part in found.parts if part.adapter}
     again = parts(domain, tiny, tmp_path / "folds", seconds=0.0, adapter=adapter.path)
     assert {part.adapter.sha256 for part in again.parts if part.adapter} == made_before, "stored"

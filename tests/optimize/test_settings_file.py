@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fewparse.domains.domain import Domain
-from fewparse.domains.load import find_domain, load_domain
+from fewparse.domains.load import find_domain
 from fewparse.optimize.search import Choice
 from fewparse.optimize.settings_file import (
     Change,
@@ -18,8 +18,8 @@ from fewparse.optimize.settings_file import (
     with_changes,
     write_settings,
 )
-from support.domain_files import copy_starter
-from support.simulated_scorer import PRESENT
+from fewparse.optimize.space import Configuration
+from support.switch_domain import make_switches
 
 SOURCE = """\
 # The settings of the lamps.
@@ -60,6 +60,7 @@ CHANGES = (
     Change("tuned", "width", 5, 5),
 )
 PATH = Path("domain.toml")
+PRESENT = Configuration("program", "all", 2, "best-last", "greedy", 1)
 
 
 def test_comments_and_layout_are_kept() -> None:
@@ -94,14 +95,14 @@ def test_windows_line_ends_are_kept() -> None:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Domain:
-    return load_domain(copy_starter(tmp_path / "home"), allow_code=False)
+    return make_switches(tmp_path / "home")
 
 
 def test_only_what_differs_from_the_file_is_changed(home: Domain) -> None:
     chosen = replace(PRESENT, examples=5)
     changes = changes_for(home, Choice(chosen, 4.0), tuned=False)
     assert [(c.table, c.key, c.old, c.new) for c in changes] == [
-        ("retrieve", "examples", 8, 5),
+        ("retrieve", "examples", 2, 5),
         ("search", "rerank", 0.0, 4.0),
     ]
     write_settings(home, read_settings(home), changes)
@@ -111,19 +112,19 @@ def test_only_what_differs_from_the_file_is_changed(home: Domain) -> None:
 
 
 def test_the_settings_of_the_tuned_model_are_in_their_own_table(home: Domain) -> None:
-    tuned = replace(PRESENT, examples=0, decoder="greedy")
+    tuned = replace(PRESENT, examples=0, decoder="beam")
     changes = changes_for(home, Choice(tuned, 1.5), tuned=True)
-    assert [(c.table, c.key, c.new) for c in changes] == [("tuned", "decoder", "greedy"), ("tuned", "rerank", 1.5)]
+    assert [(c.table, c.key, c.new) for c in changes] == [("tuned", "decoder", "beam"), ("tuned", "rerank", 1.5)]
 
 
 def test_what_a_tuned_model_inherits_stays_as_it_is(home: Domain) -> None:
     """[tuned] has the keys of [search] that it does not set: a change for the prompted model must not reach it."""
     home.adapter_path("program").touch()
-    changes = changes_for(home, Choice(replace(PRESENT, examples=8, width=10), 4.0), tuned=False)
+    changes = changes_for(home, Choice(replace(PRESENT, width=10), 4.0), tuned=False)
     write_settings(home, read_settings(home), changes)
     table = find_domain(home.folder).table
     assert (table.search.width, table.search.rerank) == (10, 4.0)
-    assert (table.search_for(True).width, table.search_for(True).rerank) == (5, 0.0)
+    assert (table.search_for(True).width, table.search_for(True).rerank) == (1, 0.0)
 
 
 def test_a_written_file_has_the_mode_of_the_old_one(home: Domain) -> None:

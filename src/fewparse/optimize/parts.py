@@ -115,6 +115,12 @@ def tuned_parts(
             "the examples, and adapters of parts of them cannot be tuned like it",
             "Choose the settings of the prompted model: --adapter none",
         )
+    if adapter.provenance.data_sha256 != domain.data_sha256(options.target):
+        raise UsageError(
+            f"the adapter {adapter.path} was tuned on other examples than the domain has now",
+            f"Tune it again: fewparse tune {domain.argument}. Or choose the settings of the prompted model: "
+            "--adapter none",
+        )
     config = config_of(adapter, None)
 
     def within_budget(text: str) -> None:
