@@ -20,7 +20,11 @@ class GrammarMask:
     """Which tokens of the toy model may follow in a text under a grammar in GBNF or Lark."""
 
     def __init__(self, source: str) -> None:
-        self._matcher: Any = llguidance.LLMatcher(engine_tokenizer(VOCABULARY), any_to_lark(source), log_level=0)
+        try:
+            rules = any_to_lark(source)
+        except Exception as error:
+            raise InvalidGrammar(str(error)) from None
+        self._matcher: Any = llguidance.LLMatcher(engine_tokenizer(VOCABULARY), rules, log_level=0)
         if self._matcher.is_error():
             raise InvalidGrammar(self._matcher.get_error())
 

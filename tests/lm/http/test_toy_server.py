@@ -281,7 +281,7 @@ def test_max_tokens_zero_may_give_one_token() -> None:
         (Behaviour(max_tokens_zero="rejected"), {"max_tokens": 0}, 400, "at least 1"),
         (Behaviour(context_length=9), {"prompt": "pear", "max_tokens": 6}, 400, "maximum context length is 9"),
         (Behaviour(context_length=3, context_error="llama.cpp"), {"prompt": "pear"}, 400, "request (4 tokens)"),
-        (Behaviour(grammar="gbnf"), {"grammar": 'root ::= "a" | "b"'}, 400, "failed to parse grammar"),
+        (Behaviour(grammar="gbnf"), {"grammar": 'root ::= "a" | b'}, 400, "Invalid grammar"),
         (Behaviour(grammar="structured_outputs"), {"grammar": 'root ::= "a"'}, 400, "Unrecognized"),
     ],
 )

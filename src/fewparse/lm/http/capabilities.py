@@ -113,6 +113,14 @@ class SavedCapabilities(BaseModel):
     capabilities: Capabilities
 
     @model_validator(mode="after")
+    def alternatives_with_log_probabilities(self) -> Self:
+        """Raise ValueError if there are alternatives without log-probabilities, or the other way around."""
+        found = self.capabilities
+        if (found.logprobs_format is None) != (found.top_logprobs == 0):
+            raise ValueError("alternatives have log-probabilities")
+        return self
+
+    @model_validator(mode="after")
     def known_end_ids(self) -> Self:
         """Raise ValueError if an end token is not in the vocabulary."""
         found = self.capabilities
