@@ -23,6 +23,7 @@ PACKAGE = ROOT / "src" / "fewparse"
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(document.relative_to(ROOT)) for document in DOCUMENTS]
 SHELL = {"console", "sh", "bash", "shell"}
+MADE_BY_GUIDES = {"my_reranker", "executor"}  # modules that the reader of a guide writes
 SHELL_OPERATORS = {"|", ">", ">>", "<", "2>", "&", "&&", "||", ";"}
 
 every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
@@ -128,9 +129,10 @@ def test_every_make_target_in_a_document_exists(document: Path) -> None:
             assert any(re.fullmatch(target.replace("%", ".+"), word) for target in targets), word
 
 
-def test_the_readme_has_the_command_to_install_and_the_two_of_developers() -> None:
-    shown = [" ".join(command) for command in commands(ROOT / "README.md")]
-    assert shown == ["pip install fewparse", "make demo", "make test"]
+def test_the_readme_has_the_commands_to_install_to_ask_a_database_and_to_develop() -> None:
+    shown = [" ".join(command[:2]) for command in commands(ROOT / "README.md")]
+    database = ["pip install", "fewparse new", "fewparse parse"]
+    assert shown == ["pip install", *database, "make demo", "make test"]
 
 
 @every_document
@@ -178,7 +180,7 @@ def test_python_in_a_document_is_valid_and_its_imports_resolve(document: Path) -
     for language, body in blocks(document):
         if language == "python":
             for node in ast.walk(ast.parse(body)):
-                if isinstance(node, ast.ImportFrom):
+                if isinstance(node, ast.ImportFrom) and node.module not in MADE_BY_GUIDES:
                     module = importlib.import_module(str(node.module))
                     assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 

@@ -31,7 +31,6 @@ from support.server_behaviours import COMPLIANT, LLAMA_CPP, Behaviour
 from support.toy_model import ToyModel, top_tokens
 from support.toy_server import ToyServer, rendered
 
-pytestmark = pytest.mark.filterwarnings("ignore:the calibration of")
 PAIRS = [Pair("say a", "aab"), Pair("say c", "cab")]
 WORDS = ["aab", "cab", "ab", "acacac", "b"]
 WITH_LEAD, WITHOUT_LEAD = "canonical", "lisp"

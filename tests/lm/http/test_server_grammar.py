@@ -25,7 +25,6 @@ from support.remote_models import toy_remote
 from support.server_behaviours import COMPLIANT, Behaviour
 from support.toy_model import ANYTHING, ToyModel
 
-pytestmark = pytest.mark.filterwarnings("ignore:the calibration of")
 NOISE = 1.0
 COPYING = 'rename tomorrow\'s "Größe & budget" meeting to lunch with Zoë'
 

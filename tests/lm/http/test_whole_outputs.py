@@ -27,7 +27,7 @@ from support.server_behaviours import ANTHROPIC, COMPLIANT, OPENAI_REASONING, SG
 from support.toy_grammar import GrammarMask
 from support.toy_model import ANYTHING
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*reports no log-probabilities", "ignore:the calibration of")
+pytestmark = pytest.mark.filterwarnings("ignore:.*reports no log-probabilities")
 SILENT = Behaviour(logprob_format="none")
 LLAMA_CPP_GRAMMAR = Behaviour(logprob_format="none", grammar="gbnf")
 REASONING_FIELDS = RequestFields("max_completion_tokens", ("temperature", "stop"), 4096, "minimal")
