@@ -31,11 +31,12 @@ class SteppedModel(GatedModel):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
+        self._original = model
         self.steps = threading.Semaphore(0)
 
     def with_adapter(self, adapter: Adapter) -> "SteppedModel":
         """Return the model with an adapter, which waits for the same steps."""
-        adapted = SteppedModel(self._model.with_adapter(adapter))
+        adapted = SteppedModel(self._original.with_adapter(adapter))
         adapted.waiting, adapted.steps = self.waiting, self.steps
         return adapted
 

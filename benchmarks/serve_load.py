@@ -40,9 +40,9 @@ NOT_COMPARED = ("id", "usage")
 
 
 @contextmanager
-def server() -> Iterator[tuple[str, int]]:
-    """Yield the address of a server and its process id."""
-    command = [*FEWPARSE, "serve", "calendar", "--port", "0"]
+def server(searches: int) -> Iterator[tuple[str, int]]:
+    """Yield the address of a server that runs some searches at a time, and its process id."""
+    command = [*FEWPARSE, "serve", "calendar", "--port", "0", "--max-concurrency", str(searches)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
@@ -216,12 +216,12 @@ def percentile(values: Sequence[float], percent: int) -> float:
     return statistics.quantiles(values, n=100)[percent - 1] if len(values) > 1 else sum(values)
 
 
-def measure(count: int, clients: int, seconds: float) -> list[dict[str, object]]:
+def measure(count: int, clients: int, searches: int, seconds: float) -> list[dict[str, object]]:
     """Return the figures and their bars as rows of a table."""
     examples = load_domain("calendar").test_examples
     utterances = [example.utterance for example in examples[:: max(1, len(examples) // count)]][:count]
     expected, bare = command_line(utterances), BareParser()
-    with server() as (url, process):
+    with server(searches) as (url, process):
         single = Clients(url, expected)
         factor = one_client(single, url, bare, utterances, seconds)
         events = first_events(url, utterances)
@@ -243,6 +243,7 @@ def measure(count: int, clients: int, seconds: float) -> list[dict[str, object]]
 
     return [
         row("clients", clients),
+        row("searches at a time", searches),
         row("seconds", seconds),
         row("utterances", len(utterances)),
         row(
@@ -275,9 +276,10 @@ def main() -> None:
     options.add_argument("--clients", type=int, default=50)
     options.add_argument("--seconds", type=float, default=60.0)
     options.add_argument("--utterances", type=int, default=100)
+    options.add_argument("--max-concurrency", type=int, default=1, help="searches of the server at a time")
     options.add_argument("--out", default="serve-load", help="name of the files in benchmarks/results")
     chosen = options.parse_args()
-    rows = measure(chosen.utterances, chosen.clients, chosen.seconds)
+    rows = measure(chosen.utterances, chosen.clients, chosen.max_concurrency, chosen.seconds)
     write(chosen.out, rows)
     for row in rows:
         print("{figure}: {value}  {bar}  {met}".format(**row))
