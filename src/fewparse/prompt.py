@@ -129,7 +129,7 @@ class Template:
         for example in examples:
             messages += [
                 self._user_message(example.utterance, example.context),
-                Message("assistant", one_line(example.output)),
+                Message("assistant", without_line_breaks(example.output)),
             ]
         return (*messages, self._user_message(utterance, context))
 
@@ -139,16 +139,18 @@ class Template:
 
     def _user_message(self, utterance: str, context: str) -> Message:
         prefix = (
-            self.context.replace("{context}", one_line(context)) if self.has_context and context.strip() else ""
+            self.context.replace("{context}", without_line_breaks(context))
+            if self.has_context and context.strip()
+            else ""
         )
-        return Message("user", prefix + one_line(utterance))
+        return Message("user", prefix + without_line_breaks(utterance))
 
     def _fill(self, text: str, fields: dict[str, str], context: str) -> list[Part]:
         filled = text.replace("{context}", self.context if context.strip() else "")
         parts = []
         for i, piece in enumerate(FIELDS.split(filled)):
             if i % 2:
-                parts.append(Part(one_line({**fields, "context": context}[piece]), False))
+                parts.append(Part(without_line_breaks({**fields, "context": context}[piece]), False))
             else:
                 parts += self._split_markup(piece)
         return parts
@@ -160,7 +162,7 @@ class Template:
         return [Part(piece, bool(i % 2)) for i, piece in enumerate(re.split(pattern, text))]
 
 
-def one_line(text: str) -> str:
+def without_line_breaks(text: str) -> str:
     """Replace line breaks by spaces: they would end the example."""
     return re.sub(r"[\r\n]+", " ", text)
 

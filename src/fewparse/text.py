@@ -29,6 +29,14 @@ def printable(text: str) -> str:
     return CONTROLS.sub(lambda found: escape(found[0]), without_surrogates(text.replace("\r\n", "\n")))
 
 
+def one_line(text: str, limit: int | None = None) -> str:
+    """Return a text on one line; of one that is longer than a limit, the first words."""
+    line = " ".join(text.split())
+    if limit is None or len(line) <= limit:
+        return line
+    return f"{line[:limit].rpartition(' ')[0] or line[:limit]} ..."
+
+
 def escape(char: str) -> str:
     """Return a control character as an escape sequence in ASCII."""
     code = ord(char)

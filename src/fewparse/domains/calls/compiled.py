@@ -11,7 +11,7 @@ from fewparse.constrain.json import JsonConstraint
 from fewparse.constrain.state import Constraint
 from fewparse.domains.calls.declarations import Declarations, FunctionDeclaration
 from fewparse.domains.calls.grammar import function_grammar
-from fewparse.domains.calls.program import Notation, to_json, written_name
+from fewparse.domains.calls.program import Notation, written_name, written_value
 from fewparse.domains.calls.values import SEPARATOR
 from fewparse.json_schema.document import Document
 from fewparse.json_schema.translate import translate
@@ -28,7 +28,7 @@ class CallForm(NamedTuple):
     def head(self, function: FunctionDeclaration) -> str:
         """Return the text with which the calls of a function start, and no others."""
         if self.notation == "json":
-            return f'{{"name":{to_json(function.name, compact=True)}'
+            return f'{{"name":{written_value(function.name, compact=True)}'
         return f"{written_name(function.name)}("
 
 

@@ -11,7 +11,7 @@ from fewparse.domains.calls.compiled import CallForm, FunctionConstraints, json_
 from fewparse.domains.calls.declarations import FUNCTIONS, Declarations, FunctionDeclaration, read_declarations
 from fewparse.domains.calls.grammar import program_grammar
 from fewparse.domains.calls.ordering import ordered
-from fewparse.domains.calls.program import Call, Notation, read_program, to_json, write_program
+from fewparse.domains.calls.program import Call, Notation, read_program, write_program, written_value
 from fewparse.domains.calls.signatures import describe
 from fewparse.domains.constraints import ConstraintKind, GrammarConstraint
 from fewparse.domains.fields import FileName
@@ -122,7 +122,7 @@ class CallsConstraint(GrammarConstraint):
             hint = "Set several_calls = true in domain.toml under [constraint]."
             raise InvalidProgram("has several calls, and the domain allows one", 0, hint)
         if self.settings.notation == "json":
-            texts = [self._json_constraint(call).canonical(to_json(call.as_dict())) for call in calls]
+            texts = [self._json_constraint(call).canonical(written_value(call.as_dict())) for call in calls]
             return f"[{','.join(texts)}]" if several else texts[0]
         written = write_program([self._checked(call) for call in calls], "call", several)
         if not is_unicode(written):

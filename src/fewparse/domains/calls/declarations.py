@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fewparse.domains.calls.references import SpecDocument
-from fewparse.domains.calls.schemas import REFERENCE, Normaliser, Schema, one_line
+from fewparse.domains.calls.schemas import REFERENCE, Normaliser, Schema, described
 from fewparse.errors import SourceError, shortened
 from fewparse.files import DuplicateKey, read_text, unique_object, value_reason
 from fewparse.json_schema.document import NUMBERS
@@ -174,7 +174,7 @@ def declaration(entry: Any, where: str, document: SpecDocument, normaliser: Norm
     schema = normaliser.expanded(normaliser.schema(given, f"{name}.{key}"))
     parameters = parameters_of(schema, name, document)
     http = function.get("http")
-    return FunctionDeclaration(name, one_line(function.get("description", "")), parameters, http)
+    return FunctionDeclaration(name, described(function.get("description", "")), parameters, http)
 
 
 def parameters_of(schema: Schema, name: str, document: SpecDocument) -> Schema:

@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from fewparse.text import one_line
+
 SECTION = re.compile(r"(?:Args|Arguments|Parameters|Params)\s*:?\s*$", re.IGNORECASE)
 OTHER = r"(?:Returns?|Raises?|Yields?|Examples?|Notes?|See Also|References)"
 OTHER_SECTION = re.compile(rf"{OTHER}\s*:?\s*$", re.IGNORECASE)
@@ -29,7 +31,7 @@ def read_docstring(text: str) -> Docstring:
             break
         summary.append(line.strip())
     found = {**sphinx_parameters(lines), **section_parameters(lines)}
-    described = {key: " ".join(about.split()) for key, about in found.items() if about.strip()}
+    described = {key: one_line(about) for key, about in found.items() if about.strip()}
     return Docstring(" ".join(summary), described)
 
 

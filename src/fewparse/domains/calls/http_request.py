@@ -1,12 +1,11 @@
 """Make the HTTP request of a call of an OpenAPI operation. Nothing is ever sent."""
 
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from fewparse.domains.calls.declarations import read_declarations
-from fewparse.domains.calls.program import Call, read_program
+from fewparse.domains.calls.program import Call, read_program, written_value
 
 DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|", "label": ".", "matrix": ","}
 
@@ -52,13 +51,13 @@ class RequestWriter:
             name = place.get("name", key)
             match place["in"]:
                 case "path":
-                    text = simple(value, place) if place.get("style") != "json" else to_json(value)
+                    text = simple(value, place)
                     prefix = {"label": ".", "matrix": f";{name}="}.get(place.get("style", ""), "")
                     url = url.replace(f"{{{name}}}", prefix + quote(text, safe=","))
                 case "query":
                     self._query += pairs(name, value, place)
                 case "header":
-                    self._headers[name] = to_json(value) if place.get("style") == "json" else simple(value, place)
+                    self._headers[name] = simple(value, place)
                 case "cookie":
                     self._cookies += [f"{key}={text}" for key, text in pairs(name, value, place)]
                 case _:
@@ -81,8 +80,6 @@ class RequestWriter:
 def pairs(name: str, value: Any, place: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the names and values with which a value is written in a query or a cookie."""
     style = place.get("style", "form")
-    if style == "json":
-        return [(name, to_json(value))]
     if isinstance(value, dict) and style == "deepObject":
         return [(f"{name}[{key}]", text_of(each)) for key, each in value.items()]
     if place.get("explode", style == "form") and isinstance(value, dict):
@@ -94,7 +91,10 @@ def pairs(name: str, value: Any, place: dict[str, Any]) -> list[tuple[str, str]]
 
 def simple(value: Any, place: dict[str, Any]) -> str:
     """Return a value as one text; parts of arrays and objects are separated by commas or as the style says."""
-    delimiter = DELIMITERS.get(place.get("style", ""), ",")
+    style = place.get("style", "")
+    if style == "json":
+        return written_value(value, compact=True)
+    delimiter = DELIMITERS.get(style, ",")
     if isinstance(value, list):
         return delimiter.join(map(text_of, value))
     if isinstance(value, dict):
@@ -106,9 +106,4 @@ def simple(value: Any, place: dict[str, Any]) -> str:
 
 def text_of(value: Any) -> str:
     """Return a value as it is written in a URL: a text unchanged, everything else as JSON."""
-    return value if isinstance(value, str) else to_json(value)
-
-
-def to_json(value: Any) -> str:
-    """Return a value as compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return value if isinstance(value, str) else written_value(value, compact=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from fewparse.domains.calls.declarations import Declarations, FunctionDeclaration, check_names
 from fewparse.domains.calls.references import SpecDocument
-from fewparse.domains.calls.schemas import Normaliser, Schema, one_line
+from fewparse.domains.calls.schemas import Normaliser, Schema, described
 from fewparse.domains.calls.yaml_document import read_document
 from fewparse.errors import SourceError, shortened
 from fewparse.grammar.rules import fresh_name
@@ -49,7 +49,7 @@ def operations_of(document: SpecDocument, skip: bool = False) -> tuple[Declarati
     except RecursionError:
         raise document.error("", "its values are nested too deeply") from None
     info = document.root.get("info")
-    title = one_line(info.get("title", "")) if isinstance(info, dict) else ""
+    title = described(info.get("title", "")) if isinstance(info, dict) else ""
     return declarations, left_out, title
 
 
@@ -124,7 +124,7 @@ class OperationReader:
         if required:
             parameters["required"] = required
         about = operation.get("summary") or operation.get("description") or item.get("summary") or ""
-        return FunctionDeclaration(name, one_line(str(about).split("\n\n")[0]), parameters, http)
+        return FunctionDeclaration(name, described(str(about).split("\n\n")[0]), parameters, http)
 
     def _made_name(self, method: str, path: str) -> str:
         """Return a name for an operation without one, such as `get_pets_by_id` for GET /pets/{id}."""
@@ -181,7 +181,7 @@ class OperationReader:
             schema = self._schemas.schema(media.get("schema", {}), f"{where}.content.schema")
         else:
             schema = self._schemas.schema(parameter.get("schema", {}), f"{where}.schema")
-        about = one_line(parameter.get("description", ""))
+        about = described(parameter.get("description", ""))
         return {**schema, "description": about} if about else schema
 
     def _place(self, parameter: dict[str, Any], key: str) -> dict[str, Any]:

@@ -139,22 +139,22 @@ def write_program(calls: Sequence[Call], notation: Notation, several: bool) -> s
     """Return calls as a program; without `several` there is one call."""
     if notation == "json":
         values = [call.as_dict() for call in calls]
-        return to_json(values if several else values[0], compact=True)
+        return written_value(values if several else values[0], compact=True)
     texts = [write_call(call) for call in calls]
     return f"[{', '.join(texts)}]" if several else texts[0]
 
 
 def write_call(call: Call) -> str:
     """Return a call in the notation `call`."""
-    arguments = (f"{written_name(name)}={to_json(value)}" for name, value in call.arguments.items())
+    arguments = (f"{written_name(name)}={written_value(value)}" for name, value in call.arguments.items())
     return f"{written_name(call.name)}({', '.join(arguments)})"
 
 
 def written_name(name: str) -> str:
     """Return a name as it is written in the notation `call`: quoted if it is not a plain word."""
-    return name if PLAIN_NAME.fullmatch(name) else to_json(name)
+    return name if PLAIN_NAME.fullmatch(name) else written_value(name)
 
 
-def to_json(value: Any, compact: bool = False) -> str:
+def written_value(value: Any, compact: bool = False) -> str:
     """Return a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":") if compact else (", ", ": "))

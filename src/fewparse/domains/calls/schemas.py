@@ -15,6 +15,7 @@ from fewparse.errors import LimitExceeded, shortened
 from fewparse.grammar.rules import fresh_name
 from fewparse.json_schema.formats import is_annotation
 from fewparse.json_schema.translate import KNOWN_KEYWORDS
+from fewparse.text import one_line
 
 Schema = dict[str, Any]
 
@@ -158,7 +159,7 @@ class Normaliser:
         for keyword, trivial in WITHOUT_EFFECT.items():
             if own.get(keyword) is trivial:
                 del own[keyword]
-        if text := one_line(own.pop("description", "")):
+        if text := described(own.pop("description", "")):
             own["description"] = text
         self._require(own, value, where)
 
@@ -188,9 +189,9 @@ class Normaliser:
             own["properties"] = kept | {name: {} for name in names if name not in kept}
 
 
-def one_line(text: Any) -> str:
+def described(text: Any) -> str:
     """Return a description on one line; empty if it is not a text."""
-    return " ".join(text.split()) if isinstance(text, str) else ""
+    return one_line(text) if isinstance(text, str) else ""
 
 
 def with_null(schema: Schema) -> Schema:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from fewparse.domains.calls.declarations import Declarations, FunctionDeclaration
-from fewparse.domains.calls.program import to_json, written_name
+from fewparse.domains.calls.program import written_name, written_value
 from fewparse.domains.calls.schemas import REFERENCE, Schema
+from fewparse.text import one_line
 
 MAX_DEPTH = 3
 MAX_TEXT = 200
@@ -24,7 +25,7 @@ def description_line(function: FunctionDeclaration, declarations: Declarations) 
         for name, schema in function.arguments.items()
     )
     explained = (
-        f"{written_name(name)}: {shortened(schema['description'].rstrip('.'))}"
+        f"{written_name(name)}: {one_line(schema['description'].rstrip('.'), MAX_TEXT)}"
         for name, schema in function.arguments.items()
         if "description" in schema
     )
@@ -35,13 +36,8 @@ def description_line(function: FunctionDeclaration, declarations: Declarations) 
 
 def sentence(text: str) -> str:
     """Return a description, shortened if it is long, with a full stop."""
-    text = shortened(text)
+    text = one_line(text, MAX_TEXT)
     return text if not text or text[-1] in ".!?" else f"{text}."
-
-
-def shortened(text: str) -> str:
-    """Return a text up to the end of a word before a limit."""
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT].rpartition(' ')[0]} ..."
 
 
 def type_text(schema: Schema, definitions: Mapping[str, Schema], depth: int = 0) -> str:
@@ -54,7 +50,7 @@ def type_text(schema: Schema, definitions: Mapping[str, Schema], depth: int = 0)
             branches = (type_text(each, definitions, depth + 1) for each in schema[keyword])
             return " | ".join(dict.fromkeys(branches))
     if "enum" in schema:
-        constants = [to_json(value) for value in schema["enum"]]
+        constants = [written_value(value) for value in schema["enum"]]
         return " | ".join(constants[:MAX_CONSTANTS] + ["..."] * (len(constants) > MAX_CONSTANTS))
     types = schema.get("type", "any")
     names = [types] if isinstance(types, str) else types
@@ -71,7 +67,7 @@ def one_type(schema: Schema, name: str, definitions: Mapping[str, Schema], depth
     if name == "object" and schema.get("properties") and depth < MAX_DEPTH:
         required = schema.get("required", ())
         members = (
-            f"{to_json(key)}{'' if key in required else '?'}: {type_text(each, definitions, depth + 1)}"
+            f"{written_value(key)}{'' if key in required else '?'}: {type_text(each, definitions, depth + 1)}"
             for key, each in schema["properties"].items()
         )
         return f"{{{', '.join(members)}}}"

@@ -12,7 +12,7 @@ from typing import Any
 from fewparse.domains.calls.decimals import DIGIT, LARGEST, Bound, DecimalRules, Rules
 from fewparse.domains.calls.exclusive import are_exclusive
 from fewparse.domains.calls.merging import merged
-from fewparse.domains.calls.program import to_json
+from fewparse.domains.calls.program import written_value
 from fewparse.domains.calls.schemas import REFERENCE, Schema
 from fewparse.domains.calls.strings import LENGTHS, MAX_CHARS, PATTERNS, StringRules
 from fewparse.errors import ConstraintError
@@ -127,7 +127,7 @@ class ValueRules:
         values = [value for value in schema["enum"] if any(has_type(value, name) for name in types)]
         if "format" in schema:
             values = [value for value in values if format_checker().conforms(value, schema["format"])]
-        texts = list(map(to_json, values))
+        texts = list(map(written_value, values))
         if not all(map(is_unicode, texts)):
             raise NotEnforceable(f"{path}.enum", "a text contains a lone surrogate")
         return [(Text(text),) for text in texts]
@@ -234,7 +234,7 @@ class ValueRules:
             if least > len(required) or (most is not None and most < len(properties)):
                 raise NotEnforceable(f"{path}.minProperties", "a grammar cannot enforce a number of properties")
             members = [
-                (to_json(name) + COLON, self.value(each, f"{path}.{name}"), name in required)
+                (written_value(name) + COLON, self.value(each, f"{path}.{name}"), name in required)
                 for name, each in properties.items()
             ]
             name = fresh_name("object", self._rules)

@@ -1,6 +1,7 @@
 """Describe a database for a prompt: a line for each table."""
 
 from fewparse.domains.sql.database import Column, Database, Table
+from fewparse.text import one_line
 
 MAX_COLUMNS = 60
 MAX_VALUES = 8
@@ -22,7 +23,7 @@ def describe_table(table: Table, database: Database) -> str:
     shown = [describe_column(column, references.get(column.name)) for column in table.columns[:MAX_COLUMNS]]
     if len(table.columns) > MAX_COLUMNS:
         shown.append(f"and {len(table.columns) - MAX_COLUMNS} more")
-    comment = f" -- {one_line(table.comment)}" if table.comment.strip() else ""
+    comment = f" -- {one_line(table.comment, MAX_COMMENT)}" if table.comment.strip() else ""
     return f"{table.name}({', '.join(shown)}){comment}"
 
 
@@ -33,10 +34,4 @@ def describe_column(column: Column, reference: str | None) -> str:
         text += f" = {reference}"
     if column.values is not None and len(column.values) <= MAX_VALUES:
         text += f" [{' | '.join(map(str, column.values))}]"
-    return f"{text} /* {one_line(column.comment)} */" if column.comment.strip() else text
-
-
-def one_line(comment: str) -> str:
-    """Return the start of a comment on one line."""
-    text = " ".join(comment.split())
-    return text if len(text) <= MAX_COMMENT else text[: MAX_COMMENT - 3] + "..."
+    return f"{text} /* {one_line(column.comment, MAX_COMMENT)} */" if column.comment.strip() else text
