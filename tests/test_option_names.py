@@ -28,7 +28,10 @@ def parameters(command: object) -> set[str]:
 
 def test_options_of_parse_and_eval_have_their_names_in_python() -> None:
     assert parameters(parse.parse) - {"utterance", "context", "show", "yes", "log"} <= PYTHON | REMOTE
-    assert parameters(evaluate.evaluation) - {"split", "limit", "compare", "calibration", "out"} <= PYTHON | REMOTE
+    assert (
+        parameters(evaluate.evaluation) - {"split", "limit", "compare", "calibration", "out", "show"}
+        <= PYTHON | REMOTE
+    )
 
 
 def test_options_of_reproduce_have_their_names_in_grids_and_experiments() -> None:

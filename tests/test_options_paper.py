@@ -151,7 +151,7 @@ def test_a_value_that_is_not_boolean_is_reported_with_its_line(tmp_path: Path) -
 def test_the_command_line_parses_in_paper_mode(decoder: list[str]) -> None:
     ended = fewparse("parse", "starter", HALL, "--paper", "--json", *decoder)
     (found,) = map(json.loads, ended.out.splitlines())
-    assert found["examples_used"] == len(load_domain("starter").examples)
+    assert found["examples_used"] == 20
     assert found["output"].startswith("(")
     assert ended.code == 0
 
@@ -166,7 +166,7 @@ def test_the_report_of_an_evaluation_names_paper_mode(tmp_path: Path) -> None:
     arguments = ("eval", "starter", "--split", "train", "--limit", "1", "--paper", "--retriever", "all")
     ended = fewparse(*arguments, "--width", "2")
     assert ended.code == 0, ended.err
-    assert "20 in the prompt by all (shuffled)" in ended.out
+    assert "20 in the prompt by all (shuffled)" in " ".join(ended.out.split())
     assert "paper mode" in ended.out
 
 

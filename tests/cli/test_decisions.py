@@ -6,30 +6,33 @@ from pathlib import Path
 import pytest
 
 from fewparse.cli import confirm
+from fewparse.cli.domain import make_domain
 from fewparse.confidence.feedback import FeedbackLog
 from fewparse.domains.load import load_domain
+from fewparse.domains.trust import trust_folder
 from fewparse.lm.embedded import EmbeddedModel
 from fewparse.parser import Parser
 from support.calibrations import calibrate_parser
-from support.cli_runner import HALL, QUICK, CommandResult, fewparse
-from support.domain_files import trusted_starter
+from support.cli_runner import HALL, CommandResult, fewparse
 from support.parses import parse_of
 
+GREEDY = ("--decoder", "greedy")
 ANSWER = '= {"device": "lamp", "room": "hall", "state": "on"}'
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    return trusted_starter(tmp_path / "home")
+    return trust_folder(make_domain("starter", tmp_path / "home"))
 
 
 def calibrated(home: Path, model: EmbeddedModel, right: float = 3.0, scope: float | None = 5.0) -> Path:
-    calibrate_parser(Parser.from_domain(home, model, examples=2, decoder="greedy"), right, scope)
+    parser = Parser.from_domain(home, model, adapter=home / "adapter-program.gguf", decoder="greedy")
+    calibrate_parser(parser, right, scope)
     return home
 
 
 def parse(home: Path, *arguments: str, utterance: str = HALL) -> CommandResult:
-    return fewparse("parse", str(home), utterance, *QUICK, *arguments)
+    return fewparse("parse", str(home), utterance, *GREEDY, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -63,13 +66,13 @@ def test_json_has_the_decision_and_the_question(home: Path, model: EmbeddedModel
 
 def test_of_several_lines_the_exit_code_is_that_of_the_worst(home: Path, model: EmbeddedModel) -> None:
     calibrated(home, model, right=0.0)
-    ended = fewparse("parse", str(home), *QUICK, stdin=f"{HALL}\n{HALL}\n")
+    ended = fewparse("parse", str(home), *GREEDY, stdin=f"{HALL}\n{HALL}\n")
     assert ended.code == 3
     assert ended.out.count("Did you mean") == 2
 
 
 def test_another_decoder_is_a_warning_that_says_what_to_run(home: Path, model: EmbeddedModel) -> None:
-    ended = fewparse("parse", str(calibrated(home, model)), HALL, "--examples", "2", "--decoder", "beam", "--json")
+    ended = fewparse("parse", str(calibrated(home, model)), HALL, "--decoder", "beam", "--json")
     assert ended.code == 0
     assert "was made for decoder greedy" in ended.err
     assert f"fewparse calibrate {home}" in ended.err.replace("\n", "")
@@ -207,7 +210,7 @@ def test_a_review_that_ends_early_leaves_the_rest(home: Path) -> None:
 
 
 def test_too_few_examples_to_calibrate_are_an_error_with_their_number(home: Path) -> None:
-    ended = fewparse("calibrate", str(home), *QUICK)
+    ended = fewparse("calibrate", str(home), *GREEDY)
     assert (ended.code, ended.out) == (1, "")
-    assert "the domain starter has 14 examples, too few to calibrate" in ended.err
+    assert "the domain starter has 48 examples, too few to calibrate" in ended.err
     assert "at least 50" in ended.err

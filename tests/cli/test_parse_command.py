@@ -74,7 +74,7 @@ def test_a_json_object_has_the_result_and_its_usage(lines: CommandResult) -> Non
     assert found["answer"] == {"device": "lamp", "room": "hall", "state": "on"}
     assert (found["answer_error"], found["failure"], found["target"]) == (None, None, "program")
     assert (found["examples_used"], found["examples_dropped"]) == (2, 0)
-    assert found["model"] == "embedded:smollm2-135m"
+    assert found["model"] == "embedded:smollm2-135m + adapter-program.gguf"
     assert all(found["usage"][counter] > 0 for counter in USAGE)
     assert all(found["usage"][counter] == 0 for counter in REMOTE_USAGE)
 
@@ -175,7 +175,7 @@ def test_ctrl_c_ends_a_run_with_130_after_the_results_so_far(yes_or_no: Path) ->
 
 
 def test_a_closed_output_pipe_ends_the_run_without_a_message(yes_or_no: Path) -> None:
-    process = start_process("parse", str(yes_or_no), "--decoder", "greedy")
+    process = start_process("parse", str(yes_or_no), "--decoder", "greedy", "--unconstrained")
     with process:
         assert process.stdin is not None
         assert process.stdout is not None

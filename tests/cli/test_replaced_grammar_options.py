@@ -31,7 +31,8 @@ def grammar(tmp_path: Path) -> Path:
 def home(tmp_path: Path) -> str:
     folder = make_domain("home", tmp_path / "home")
     (folder / "examples.jsonl").write_text(LAMP)
-    (folder / "test.jsonl").unlink()
+    for name in ("test.jsonl", "adapter-program.gguf"):
+        (folder / name).unlink()
     return str(trust_folder(folder))
 
 

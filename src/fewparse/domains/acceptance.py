@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fewparse.constrain.state import Constraint, State
 from fewparse.domains.domain import Domain
 from fewparse.errors import InvalidProgram
-from fewparse.example import Example, Target
+from fewparse.example import Target
 from fewparse.grammar.parsing.chart import MAX_EXPECTED, ChartParser, ParseFailure, describe
 from fewparse.grammar.rules import Chars, Grammar
 from fewparse.vocabulary import BYTES
@@ -108,18 +108,6 @@ class ConstraintAcceptor(Acceptor):
             return ACCEPTED
         where = "ends too early" if count == len(text) else f"is not well-formed from character {count + 1} on"
         return Verdict(False, count, following(state), f"the text {where}")
-
-
-def ill_formed_examples(domain: Domain) -> list[tuple[Example, Verdict]]:
-    """Return the training examples of a folder whose programs its grammar does not derive.
-
-    Examples of other kinds of constraint are validated when they are read, or the constraint is made from them.
-    """
-    if domain.table.constraint.kind != "grammar" or domain.data != domain.folder or domain.installed:
-        return []
-    acceptor = GrammarAcceptor(domain.grammar)
-    verdicts = ((example, acceptor.verdict(example.program)) for example in domain.examples)
-    return [(example, verdict) for example, verdict in verdicts if not verdict.accepted]
 
 
 def following(state: State) -> tuple[str, ...]:
