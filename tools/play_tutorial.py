@@ -42,7 +42,7 @@ def play(script: str, titles: list[str], folder: Path, env: dict[str, str]) -> f
     """Run the script of all steps in one shell; print the output and the seconds of each; return all seconds."""
     start = before = time.monotonic()
     number = -1
-    command = ["bash", "-c", f"set -emuo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"]
+    command = ["bash", "-c", f"set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"]
     with subprocess.Popen(
         command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as shell:
