@@ -44,7 +44,8 @@ def order_domain(folder: Path, kind: str, schema: Any = SCHEMA, orders: dict[str
 def test_json_is_checked_parsed_and_evaluated(kind: str, tmp_path: Path) -> None:
     folder = str(order_domain(tmp_path, kind))
     checked = fewparse("check", folder)
-    assert (checked.code, checked.out) == (0, "orders: passed (3 examples, 1 held-out examples)\n")
+    assert checked.code == 0
+    assert checked.out.startswith("orders: passed (3 examples, 1 held-out examples)\n")
     parsed = json.loads(fewparse("parse", folder, "two coffees", "--json", *QUICK).out)
     program = json.loads(parsed["program"])
     assert parsed["program"] == json.dumps(program, separators=(",", ":"), ensure_ascii=False)
@@ -54,7 +55,7 @@ def test_json_is_checked_parsed_and_evaluated(kind: str, tmp_path: Path) -> None
         assert list(program)[:2] == ["item", "count"]
     evaluated = fewparse("eval", folder, *QUICK)
     assert evaluated.code == 0, evaluated.err
-    assert "compared by normal form; the constraint accepts 1 of 1 gold outputs" in evaluated.out
+    assert "compared by normal form; the constraint accepts 1 of 1 gold outputs" in " ".join(evaluated.out.split())
 
 
 @pytest.mark.parametrize(
@@ -97,5 +98,5 @@ def test_calls_of_the_dataset_are_checked_and_evaluated(tmp_path: Path) -> None:
     assert (checked.code, checked.err) == (0, "")
     evaluated = fewparse("eval", "function-calls/simple", "--limit", "1", *QUICK, env=environment)
     assert evaluated.code == 0, evaluated.err
-    assert "compared by accepted values" in evaluated.out
-    assert "the constraint accepts 1 of 1 gold outputs" in evaluated.out
+    assert "compared by accepted values" in " ".join(evaluated.out.split())
+    assert "the constraint accepts 1 of 1 gold outputs" in " ".join(evaluated.out.split())
