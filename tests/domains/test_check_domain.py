@@ -214,7 +214,7 @@ def test_an_adapter_for_another_grammar_is_not_used_which_is_a_warning(make: Mak
     (finding,) = report(folder).findings
     assert (finding.level, finding.kind) == ("warning", "adapter")
     assert finding.message.startswith(
-        "it is not used, because it was tuned for another grammar: fewparse tune lamps"
+        f"it is not used, because it was tuned for another grammar: fewparse tune {folder}"
     )
 
 

@@ -180,7 +180,7 @@ def test_an_underivable_example_of_a_folder_is_an_error_with_the_check_command(h
     (home / "examples.jsonl").write_text(to_json_lines(examples))
     with pytest.raises(DomainError, match=r"the program \(Off\) is not derived") as caught:
         load_domain(home, grammar=other).for_target("canonical")
-    assert caught.value.hint == f"`fewparse check home --grammar {other}` lists all such examples."
+    assert caught.value.hint == f"`fewparse check {home} --grammar {other}` lists all such examples."
 
 
 @pytest.fixture

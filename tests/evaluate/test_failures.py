@@ -213,10 +213,10 @@ def test_a_running_prediction_is_kept_when_the_budget_ends_and_no_other_system_i
 
 
 def table_of(lamps: Domain, *systems: RemoteSystem | FixedSystem) -> list[dict[str, str]]:
-    """The cells of the Markdown table, by column."""
+    """The cells of the Markdown table, by column; the plain table has the same columns."""
     found = rows(run_evaluation(lamps, systems, numbered(4), "test"), systems[0].name)
-    assert plain(found).splitlines()[0].split()[-1] == markdown(found).splitlines()[0].split()[-2]
     heads, _, *lines = ([cell.strip() for cell in line.split("|")[1:-1]] for line in markdown(found).splitlines())
+    assert set(" ".join(heads).split()) <= set(plain(found).split())
     return [dict(zip(heads, line, strict=True)) for line in lines]
 
 
