@@ -7,6 +7,7 @@ The README is the first page. A file outside `docs` to which a page links, and t
 import posixpath
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,5 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_config(config: MkDocsConfig, **_: Any) -> MkDocsConfig:
     """Show the version."""
-    from importlib.metadata import version
-
     config.copyright = f"fewparse {version('fewparse')} · MIT License"
     return config
