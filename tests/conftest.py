@@ -45,7 +45,7 @@ settings.register_profile(
 settings.load_profile("fewparse")
 
 LONGEST = (
-    "test_documents.py",
+    "test_documents_run.py",
     "test_model_laws.py",
     "test_transformers.py",
     "test_gemma.py",
