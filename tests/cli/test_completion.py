@@ -25,9 +25,10 @@ def test_the_installed_completion_completes_commands_options_and_values(tmp_path
     env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
 
     def bash(script: str, *arguments: str) -> str:
-        return subprocess.run(
-            ["bash", "-c", script, "bash", *arguments], env=env, capture_output=True, text=True, check=True
-        ).stdout
+        command = ["bash", "-c", script, "bash", *arguments]
+        ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
 
     assert "bash completion installed" in bash("fewparse --install-completion bash")
     assert bash(COMPLETE, "fewparse", "gra").split() == ["grammar"]
